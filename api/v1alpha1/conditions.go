@@ -1,0 +1,104 @@
+package v1alpha1
+
+// Condition types. Every condition of a kind is set on every reconcile, Unknown included, with observedGeneration;
+// Reconciling and Stalled are present only while true, and never together (kstatus conventions).
+const (
+	// ConditionAccepted says whether the spec can be served. While it is not True nothing is written and nothing is
+	// pruned: the children of the last accepted spec stay.
+	ConditionAccepted = "Accepted"
+	// ConditionClassPublished says whether the pool's DeviceClass exists as the spec wants it.
+	ConditionClassPublished = "ClassPublished"
+	// ConditionDriverReady says whether the driver publishes ResourceSlices on enough of the pool's nodes.
+	ConditionDriverReady = "DriverReady"
+	// ConditionInventoryComplete says whether every resource pool of the driver on the pool's nodes is complete. It does
+	// not enter Ready: a node that republishes its devices is normal.
+	ConditionInventoryComplete = "InventoryComplete"
+	// ConditionTemplatesPublished says whether every selected namespace has the profile's current template.
+	ConditionTemplatesPublished = "TemplatesPublished"
+	// ConditionReady sums up: Accepted, ClassPublished and DriverReady of a GpuPool; Accepted and TemplatesPublished of a
+	// WorkloadProfile. Inventory and allocation never enter it: a full cluster is healthy.
+	ConditionReady = "Ready"
+	// ConditionReconciling is present and True while the operator works or waits for something that may still come.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is present and True while only a user can mend what is wrong.
+	ConditionStalled = "Stalled"
+)
+
+// Reasons of Accepted.
+const (
+	// ReasonAccepted means that the spec can be served.
+	ReasonAccepted = "Accepted"
+	// ReasonInvalidSelector means that a CEL expression does not compile, costs more than Kubernetes allows in a device
+	// selector, or is not a bool. The user must correct it.
+	ReasonInvalidSelector = "InvalidSelector"
+	// ReasonUnknownDeviceProperty means that the operator does not know how the driver publishes a neutral field that the
+	// spec uses. The user must say it with devices.attributes or devices.selectors instead.
+	ReasonUnknownDeviceProperty = "UnknownDeviceProperty"
+	// ReasonPoolNotFound means that a request names a GpuPool that does not exist. It heals when the pool comes.
+	ReasonPoolNotFound = "PoolNotFound"
+	// ReasonPoolNotPublished means that the DeviceClass of a GpuPool that a request names is not published yet. It heals
+	// when that pool is.
+	ReasonPoolNotPublished = "PoolNotPublished"
+)
+
+// Reasons of ClassPublished and TemplatesPublished.
+const (
+	// ReasonPublished means that what the spec wants is there.
+	ReasonPublished = "Published"
+	// ReasonNameTaken means that an object of that name exists and belongs to somebody else. Nothing is written. The user
+	// must delete that object or choose another name.
+	ReasonNameTaken = "NameTaken"
+	// ReasonContended means that somebody else keeps changing an object that the operator writes. The operator corrects it
+	// with growing delays.
+	ReasonContended = "Contended"
+	// ReasonApplyFailed means that the API server refused or failed a write. The operator retries with backoff.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonSuspended means that spec.suspend is true and that what is published differs from what the spec wants.
+	ReasonSuspended = "Suspended"
+	// ReasonNotAttempted means that nothing could be published because the spec is not accepted and nothing was published
+	// before.
+	ReasonNotAttempted = "NotAttempted"
+	// ReasonNoNamespaces means that spec.namespaces selects no namespace; there is nothing to publish.
+	ReasonNoNamespaces = "NoNamespaces"
+	// ReasonNamespaceNotFound means that a namespace that spec.namespaces.names lists does not exist. It heals when the
+	// namespace comes.
+	ReasonNamespaceNotFound = "NamespaceNotFound"
+	// ReasonForbidden means that the operator may not write templates in a namespace, or an admission policy refused one.
+	// The user must grant it or change the policy.
+	ReasonForbidden = "Forbidden"
+)
+
+// Reasons of DriverReady.
+const (
+	// ReasonPublishing means that the driver publishes on at least nodes.minReadyNodes of the selected nodes.
+	ReasonPublishing = "Publishing"
+	// ReasonNoNodes means that no node is selected and nodes.minReadyNodes is 0.
+	ReasonNoNodes = "NoNodes"
+	// ReasonNotPublishing means that nodes are selected and the driver publishes on none of them.
+	ReasonNotPublishing = "NotPublishing"
+	// ReasonTooFewNodes means that the driver publishes on fewer selected nodes than nodes.minReadyNodes.
+	ReasonTooFewNodes = "TooFewNodes"
+)
+
+// Reasons of InventoryComplete.
+const (
+	// ReasonComplete means that every resource pool in scope has as many ResourceSlices of its newest generation as it
+	// announces, and is valid.
+	ReasonComplete = "Complete"
+	// ReasonIncomplete means that a resource pool in scope is being republished or is invalid. Its devices are not
+	// counted, as the scheduler does not allocate from it.
+	ReasonIncomplete = "Incomplete"
+	// ReasonSyncing means that the operator has not yet read the cluster's ResourceSlices, ResourceClaims and Nodes once.
+	ReasonSyncing = "Syncing"
+)
+
+// Reasons of Ready, Reconciling and Stalled. A False or Unknown Ready otherwise carries the reason of the first condition
+// that is not True.
+const (
+	// ReasonReady means that all conditions that Ready sums up are True.
+	ReasonReady = "Ready"
+	// ReasonPending is what the API server writes before the operator has seen the object.
+	ReasonPending = "Pending"
+	// ReasonDeleting means that the object is being deleted.
+	ReasonDeleting = "Deleting"
+)
