@@ -55,9 +55,11 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonSuspended means that spec.suspend is true and that what is published differs from what the spec wants.
 	ReasonSuspended = "Suspended"
-	// ReasonNotAttempted means that nothing could be published because the spec is not accepted and nothing was published
-	// before.
-	ReasonNotAttempted = "NotAttempted"
+	// ReasonNotAccepted means that the spec is not accepted, so that this cannot be judged; see Accepted.
+	ReasonNotAccepted = "NotAccepted"
+	// ReasonFeatureUnavailable means that the API server would drop a part of what the spec asks for, because a feature is
+	// switched off or not known there. Nothing is written.
+	ReasonFeatureUnavailable = "FeatureUnavailable"
 	// ReasonNoNamespaces means that spec.namespaces selects no namespace; there is nothing to publish.
 	ReasonNoNamespaces = "NoNamespaces"
 	// ReasonNamespaceNotFound means that a namespace that spec.namespaces.names lists does not exist. It heals when the
@@ -72,7 +74,7 @@ const (
 const (
 	// ReasonPublishing means that the driver publishes on at least nodes.minReadyNodes of the selected nodes.
 	ReasonPublishing = "Publishing"
-	// ReasonNoNodes means that no node is selected and nodes.minReadyNodes is 0.
+	// ReasonNoNodes means that the driver publishes on no selected node, and need not: nodes.minReadyNodes is 0.
 	ReasonNoNodes = "NoNodes"
 	// ReasonNotPublishing means that nodes are selected and the driver publishes on none of them.
 	ReasonNotPublishing = "NotPublishing"
