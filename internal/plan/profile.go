@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,13 +166,7 @@ func selectNamespaces(
 			delete(listed, namespace.Name)
 		}
 	}
-	for _, name := range spec.Names {
-		if listed[name] {
-			missing = append(missing, name)
-			delete(listed, name)
-		}
-	}
-	return selected, missing, nil
+	return selected, slices.Sorted(maps.Keys(listed)), nil
 }
 
 // SelectsNamespace says whether a profile selects a namespace with these labels. A selector that does not parse selects

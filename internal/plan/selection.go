@@ -73,14 +73,15 @@ func (s selection) generate(path string, devices *v1alpha1.DeviceSelector) ([]lo
 	var expressions []located
 	if len(devices.Models) > 0 {
 		if s.entry == nil || s.entry.Model == "" {
-			return nil, s.unknownProperty(path+".models", "{name: model, operator: In, values: [...]}")
+			return nil, s.unknownProperty(path+".models", "attributes", "{name: model, operator: In, values: [...]}")
 		}
 		model := selector.ParseName(s.entry.Model, s.driver)
 		expressions = append(expressions, located{"models", selector.StringMatches(model, devices.Models...)})
 	}
 	if memory := devices.Memory; memory != nil {
 		if s.entry == nil || len(s.entry.Memory) == 0 {
-			return nil, s.unknownProperty(path+".memory", "spec.devices.selectors with device.capacity")
+			return nil, s.unknownProperty(path+".memory", "selectors", fmt.Sprintf(
+				"device.capacity[%q].?memory.orValue(quantity(\"0\")).compareTo(quantity(\"16Gi\")) >= 0", s.driver))
 		}
 		names := make([]selector.Name, 0, len(s.entry.Memory))
 		for _, name := range s.entry.Memory {
@@ -132,10 +133,10 @@ func (s selection) typeTests(deviceType v1alpha1.DeviceType) ([]string, *Finding
 	return tests, nil
 }
 
-func (s selection) unknownProperty(field, instead string) *Finding {
+func (s selection) unknownProperty(field, instead, example string) *Finding {
 	return finding(v1alpha1.ReasonUnknownDeviceProperty,
-		"%s: the operator does not know how driver %q publishes it; select with attributes instead, for example %s",
-		field, s.driver, instead)
+		"%s: the operator does not know how driver %q publishes it; select with devices.%s instead, for example %s",
+		field, s.driver, instead, example)
 }
 
 // attributeTest is the expression of one attribute requirement. The error is for values that the schema refuses, so that

@@ -35,12 +35,15 @@ func Driver(name string) string {
 
 // All joins expressions that must all hold. At least one must be given.
 func All(expressions ...string) string {
-	return join(expressions, " && ")
+	return strings.Join(expressions, " && ")
 }
 
 // AnyOf joins expressions of which one must hold. At least one must be given.
 func AnyOf(expressions ...string) string {
-	return join(expressions, " || ")
+	if len(expressions) == 1 {
+		return expressions[0]
+	}
+	return "(" + strings.Join(expressions, " || ") + ")"
 }
 
 // Not inverts an expression.
@@ -183,13 +186,6 @@ func oneOf(literals []string) string {
 		return "v == " + literals[0]
 	}
 	return "v in [" + strings.Join(literals, ", ") + "]"
-}
-
-func join(expressions []string, operator string) string {
-	if len(expressions) == 1 {
-		return expressions[0]
-	}
-	return "(" + strings.Join(expressions, operator) + ")"
 }
 
 // quote writes a string as a CEL literal. Go and CEL agree on the escapes that strconv writes for valid UTF-8 except
