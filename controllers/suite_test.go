@@ -1,0 +1,266 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gpupool/gpupool-operator/controllers"
+	"github.com/gpupool/gpupool-operator/test/cluster"
+	"github.com/gpupool/gpupool-operator/test/fakedriver"
+	"github.com/gpupool/gpupool-operator/test/install"
+)
+
+// The suite runs on a real control plane. The operator runs in this process, under the rights that config/rbac gives it.
+var (
+	suiteContext context.Context
+	running      *cluster.Cluster
+	k8s          client.Client // the cluster's administrator, without a cache
+	operator     *rest.Config  // the operator's own rights
+	requests     *recorder     // what the shared operator sent
+)
+
+const (
+	// soon is how long anything may take that the operator has to do. It is a limit for broken code, not a measure.
+	soon = 20 * time.Second
+	// calm is how long nothing must happen for the operator to be at rest.
+	calm = 3 * time.Second
+)
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(calm)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "controllers")
+}
+
+var _ = BeforeSuite(func() {
+	var cancel context.CancelFunc
+	suiteContext, cancel = context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	var err error
+	running, err = cluster.Start(suiteContext, cluster.Options{Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(running.Stop()).To(Succeed()) })
+
+	k8s, err = client.New(running.Config, client.Options{Scheme: scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
+	operator, err = running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
+	Expect(err).NotTo(HaveOccurred())
+
+	requests = &recorder{}
+	stop := startOperator(operator, requests)
+	DeferCleanup(stop)
+})
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	Expect(controllers.AddToScheme(s)).To(Succeed())
+	Expect(apiextensionsv1.AddToScheme(s)).To(Succeed())
+	return s
+}
+
+// startOperator runs the operator in this process and returns what stops it.
+func startOperator(rights *rest.Config, sent *recorder) (stop func()) {
+	config := rest.CopyConfig(rights)
+	config.Wrap(sent.wrap)
+	mgr, err := ctrl.NewManager(config, managerOptions())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(controllers.Setup(mgr, clock.RealClock{})).To(Succeed())
+	ctx, cancel := context.WithCancel(suiteContext)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
+	}
+}
+
+func managerOptions() ctrl.Options {
+	return ctrl.Options{
+		Scheme:  scheme(),
+		Cache:   controllers.CacheOptions(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  GinkgoLogr,
+		// Some specs run an operator of their own beside the shared one, one after the other.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	}
+}
+
+// recorder notes the write requests of an operator, and can cut its connection.
+type recorder struct {
+	mu     sync.Mutex
+	writes []string
+	// left is after how many writes every further one fails, as if the operator had died; negative is never.
+	left int
+	cut  bool
+}
+
+func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodGet && !r.allow(request) {
+			return nil, fmt.Errorf("the operator is dead")
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *recorder) allow(request *http.Request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if strings.Contains(request.URL.Path, "/events") {
+		return true // events are told, not stated, and come when they come
+	}
+	if r.cut {
+		if r.left == 0 {
+			return false
+		}
+		r.left--
+	}
+	r.writes = append(r.writes, request.Method+" "+request.URL.Path)
+	return true
+}
+
+// cutAfter lets n more writes through.
+func (r *recorder) cutAfter(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut, r.left = true, n
+}
+
+// sent are the writes so far.
+func (r *recorder) sent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.writes...)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// apply applies YAML, as a GitOps tool does.
+func apply(text string, args ...any) {
+	GinkgoHelper()
+	Expect(install.YAML(suiteContext, k8s, []byte(fmt.Sprintf(text, args...)))).To(Succeed())
+}
+
+// names makes names that no other spec uses.
+var names struct {
+	sync.Mutex
+	last int
+}
+
+func unique(prefix string) string {
+	names.Lock()
+	defer names.Unlock()
+	names.last++
+	return fmt.Sprintf("%s-%d", prefix, names.last)
+}
+
+// newNamespace makes a namespace that is deleted after the spec.
+func newNamespace(nsLabels map[string]string) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: unique("ns"), Labels: nsLabels}}
+	Expect(k8s.Create(suiteContext, namespace)).To(Succeed())
+	DeferCleanup(func() { remove(namespace) })
+	return namespace.Name
+}
+
+// newNodes makes n nodes with a label of their own, served by a driver, and returns the label's value.
+func newNodes(n int, driverName, shape string) (pool string, driver *fakedriver.Driver) {
+	GinkgoHelper()
+	pool = unique("nodes")
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", pool, i)
+		Expect(running.AddNodes(suiteContext, cluster.Node{Name: name, Labels: map[string]string{"pool": pool}})).To(Succeed())
+		DeferCleanup(func() { Expect(running.DeleteNode(suiteContext, name)).To(Succeed()) })
+	}
+	loaded, err := fakedriver.LoadShape(shape)
+	Expect(err).NotTo(HaveOccurred())
+	driver, err = fakedriver.Start(suiteContext, running.Config, fakedriver.Options{
+		Name: driverName, Mode: fakedriver.Always, Shape: fakedriver.Everywhere(loaded),
+		Nodes: labels.SelectorFromSet(labels.Set{"pool": pool}),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(driver.Stop)
+	return pool, driver
+}
+
+// remove deletes an object and waits until it is gone.
+func remove(object client.Object, options ...client.DeleteOption) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(k8s.Delete(suiteContext, object, options...))).To(Succeed())
+	Eventually(func() error {
+		return k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object)
+	}).Should(beNotFound())
+}
+
+// newPod makes a pod that asks for a template, on the nodes of a pool.
+func newPod(namespace, template string) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: unique("pod")},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "main", Image: "example.com/main",
+				Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
+			}},
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}},
+		},
+	}
+	Expect(k8s.Create(suiteContext, pod)).To(Succeed())
+	DeferCleanup(func() { remove(pod, client.GracePeriodSeconds(0)) })
+	return pod
+}
+
+func templateIn(namespace, name string) *resourcev1.ResourceClaimTemplate {
+	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func classNamed(name string) *resourcev1.DeviceClass {
+	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name}
+}
+
+// label sets a label of a namespace, or takes it away if the value is empty.
+func label(namespace, key, value string) {
+	GinkgoHelper()
+	object := &corev1.Namespace{ObjectMeta: named(namespace)}
+	Expect(k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object)).To(Succeed())
+	patch := client.MergeFrom(object.DeepCopy())
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
+	}
+	object.Labels[key] = value
+	if value == "" {
+		delete(object.Labels, key)
+	}
+	Expect(k8s.Patch(suiteContext, object, patch)).To(Succeed())
+}
