@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gcustom"
 	gomegatypes "github.com/onsi/gomega/types"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,12 @@ func beNotFound() gomegatypes.GomegaMatcher {
 	return WithTransform(apierrors.IsNotFound, BeTrue())
 }
 
-// exist is the object as it is, for Eventually.
+// get is the error of reading an object, for Eventually.
+func get(object client.Object) func() error {
+	return func() error { return k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object) }
+}
+
+// read is the object as it is, for Eventually.
 func read[T client.Object](object T) func() (T, error) {
 	return func() (T, error) {
 		return object, k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object)
@@ -107,4 +113,15 @@ func haveClaims(allocated, pending int32) gomegatypes.GomegaMatcher {
 		}
 		return fmt.Sprintf("%d allocated, %d pending", *c.Allocated, *c.Pending)
 	}, Equal(fmt.Sprintf("%d allocated, %d pending", allocated, pending)))
+}
+
+// haveMessage matches an object whose condition of a type has a message that matches.
+func haveMessage(conditionType string, message gomegatypes.GomegaMatcher) gomegatypes.GomegaMatcher {
+	return WithTransform(func(object client.Object) string {
+		conditions, _, _ := statusOf(object)
+		if c := meta.FindStatusCondition(conditions, conditionType); c != nil {
+			return c.Message
+		}
+		return ""
+	}, message)
 }

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
@@ -100,9 +101,7 @@ var _ = Describe("A pool and a profile", func() {
 		Eventually(readProfile(profile)).Should(haveNamespaces(2, 2))
 
 		label(first, "profile", "")
-		Eventually(func() error {
-			return k8s.Get(suiteContext, client.ObjectKey{Namespace: first, Name: profile}, &resourcev1.ResourceClaimTemplate{})
-		}).Should(beNotFound())
+		Eventually(get(templateIn(first, profile))).Should(beNotFound())
 		Eventually(readProfile(profile)).Should(haveNamespaces(1, 1))
 	})
 

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,6 +50,8 @@ const (
 )
 
 func TestControllers(t *testing.T) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
@@ -72,9 +76,16 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 
 	requests = &recorder{}
-	stop := startOperator(operator, requests)
-	DeferCleanup(stop)
+	sharedOperator.start()
+	DeferCleanup(func() { sharedOperator.stop() })
 })
+
+// sharedOperator is the operator that most specs share. A spec that must be alone stops it meanwhile.
+var sharedOperator operatorProcess
+
+type operatorProcess struct{ stop func() }
+
+func (o *operatorProcess) start() { o.stop = startOperator(operator, requests) }
 
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -214,9 +225,7 @@ func newNodes(n int, driverName, shape string) (pool string, driver *fakedriver.
 func remove(object client.Object, options ...client.DeleteOption) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(k8s.Delete(suiteContext, object, options...))).To(Succeed())
-	Eventually(func() error {
-		return k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object)
-	}).Should(beNotFound())
+	Eventually(get(object)).Should(beNotFound())
 }
 
 // newPod makes a pod that asks for a template, on the nodes of a pool.
@@ -263,4 +272,10 @@ func label(namespace, key, value string) {
 		delete(object.Labels, key)
 	}
 	Expect(k8s.Patch(suiteContext, object, patch)).To(Succeed())
+}
+
+type namespaceList = corev1.NamespaceList
+
+func namespaceNamed(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: named(name)}
 }

@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,46}[a-z0-9])?$')",optionalOldSelf=true,message="metadata.name must be a DNS label of at most 48 characters"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,46}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name must be a DNS label of at most 48 characters"
 type GpuPool struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object metadata. The name must be a DNS label of at most 48 characters.

@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.claims.pending`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",optionalOldSelf=true,message="metadata.name must be a DNS label of at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name must be a DNS label of at most 63 characters"
 type WorkloadProfile struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is standard object metadata. The name must be a DNS label of at most 63 characters.
