@@ -192,12 +192,12 @@ func unique(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, names.last)
 }
 
-// newNamespace makes a namespace that is deleted after the spec.
+// newNamespace makes a namespace that is deleted after the spec. Nobody waits for it: emptying one takes seconds.
 func newNamespace(nsLabels map[string]string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: unique("ns"), Labels: nsLabels}}
 	Expect(k8s.Create(suiteContext, namespace)).To(Succeed())
-	DeferCleanup(func() { remove(namespace) })
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(k8s.Delete(suiteContext, namespace))).To(Succeed()) })
 	return namespace.Name
 }
 
