@@ -30,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceslices;resourceclaims;devicetaintrules,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=gpupool-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=gpupool-system
 
 // rememberedSelectors is how many compiled selectors are kept: those of some hundred pools and profiles.
 const rememberedSelectors = 4096

@@ -66,7 +66,7 @@ type CELSelector struct {
 
 // QuantityRange is a closed interval of sizes.
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || quantity(self.min).compareTo(quantity(self.max)) <= 0",message="min must be at most max"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || !isQuantity(self.min) || !isQuantity(self.max) || quantity(self.min).compareTo(quantity(self.max)) <= 0",message="min must be at most max"
 type QuantityRange struct {
 	// min is the smallest size that matches, with a unit, for example 75Gi; unset means no lower bound.
 	// +optional
