@@ -60,10 +60,9 @@ var _ = Describe("Access", func() {
 		config, err := shared.ServiceAccountConfig(ctx, "kube-system", "default")
 		Expect(err).NotTo(HaveOccurred())
 		whoAmI(ctx, config)
-		Expect(auditedUsers()).To(HaveKey("system:serviceaccount:kube-system:default"))
-		Expect(auditedUsers()).To(HaveKey("system:kube-scheduler"))
-		Expect(auditedUsers()).To(HaveKey("system:kube-controller-manager"))
-		Expect(auditedUsers()).To(HaveKey("kwok"))
+		Eventually(auditedUsers).WithTimeout(soon).Should(SatisfyAll(
+			HaveKey("system:serviceaccount:kube-system:default"),
+			HaveKey(schedUser), HaveKey(kcmUser), HaveKey(kwokUser)))
 	})
 })
 

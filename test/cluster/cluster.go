@@ -42,7 +42,8 @@ type Cluster struct {
 
 // Start returns a cluster that is ready for use, building its programs first if they are not in the cache yet. The
 // cluster lives until Stop, the end of ctx, or the end of this process, however it comes; no process and no temporary
-// folder stays behind. Any number of clusters can run side by side.
+// folder stays behind. Since ctx is the cluster's life, a context that ends with a set-up step, as Ginkgo's do, is not
+// the right one. Any number of clusters can run side by side.
 //
 // If TEST_KUBECONFIG is set, the cluster is the one that it names, and nothing is started (see the package comment).
 func Start(ctx context.Context, options Options) (*Cluster, error) {
@@ -198,6 +199,9 @@ func (c *Cluster) stopAll() error {
 	}
 	if c.group != nil {
 		c.group.close()
+	}
+	if !c.workdir.temporary {
+		fmt.Fprintf(c.options.Log, "Data and logs stay in %s\n", c.dir)
 	}
 	return c.workdir.close()
 }

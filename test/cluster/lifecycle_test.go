@@ -58,7 +58,12 @@ var _ = Describe("A cluster's life", func() {
 	It("runs beside others and ends with its context", func(ctx SpecContext) {
 		life, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		other, err := Start(life, Options{Log: GinkgoWriter, Components: []Component{}})
+		other, err := Start(life, Options{
+			Log:           GinkgoWriter,
+			Components:    []Component{},
+			FeatureGates:  map[string]bool{"DRAResourcePoolStatus": true},
+			RuntimeConfig: map[string]string{"resource.k8s.io/v1alpha3": "true"},
+		})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(other.Stop)
 		otherClient, err := kubernetes.NewForConfig(other.Config)
@@ -69,6 +74,13 @@ var _ = Describe("A cluster's life", func() {
 		_, err = otherClient.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = client.CoreV1().Namespaces().Get(ctx, namespace.Name, metav1.GetOptions{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+
+		By("serving what only one of them was told to")
+		const alpha = "resource.k8s.io/v1alpha3"
+		Expect(otherClient.Discovery().ServerResourcesForGroupVersion(alpha)).To(
+			HaveField("APIResources", ContainElement(HaveField("Kind", "ResourcePoolStatusRequest"))))
+		_, err = client.Discovery().ServerResourcesForGroupVersion(alpha)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 
 		By("accepting nodes without a controller manager")

@@ -52,7 +52,8 @@ type Options struct {
 	RuntimeConfig map[string]string
 
 	// AuditPolicy is the content of an audit policy file. If it is set, Cluster.AuditLog is the path of a log with one
-	// JSON event a line, written before the request is answered.
+	// JSON event a line. Events of the stage RequestReceived are in it before the request is handled, those of the
+	// stage ResponseComplete a moment after the answer.
 	AuditPolicy string
 }
 

@@ -42,9 +42,9 @@ var _ = Describe("Simulated nodes", Ordered, func() {
 	})
 
 	It("run the pods of a DaemonSet", func(ctx SpecContext) {
-		createDaemonSet(ctx, "agent", map[string]string{"accelerator": "gpu"})
+		createDaemonSet(ctx, "everywhere", map[string]string{"accelerator": "gpu"})
 		Eventually(ctx, func(g Gomega) {
-			set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, "agent", metav1.GetOptions{})
+			set, err := client.AppsV1().DaemonSets(namespace).Get(ctx, "everywhere", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(set.Status.NumberReady).To(BeEquivalentTo(2))
 		}).WithTimeout(soon).Should(Succeed())

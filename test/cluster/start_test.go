@@ -306,3 +306,16 @@ func TestOptionsRefuseUnknownComponents(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+func TestFeatureGatesReachAllServers(t *testing.T) {
+	c := &Cluster{
+		dir:         t.TempDir(),
+		credentials: &credentials{},
+		options:     Options{FeatureGates: map[string]bool{"B": false, "A": true}},
+	}
+	for _, spec := range []component{c.apiserver(1), c.controllerManager(), c.scheduler()} {
+		if args := spec.args([]int{2}); !slices.Contains(args, "--feature-gates=A=true,B=false") {
+			t.Errorf("%s is started with %v", spec.name, args)
+		}
+	}
+}

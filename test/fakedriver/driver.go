@@ -360,6 +360,12 @@ func (d *Driver) as(ctx context.Context, driverPod *corev1.Pod) (kubernetes.Inte
 	if err != nil {
 		return nil, fmt.Errorf("making a client for driver %s: %w", d.options.Name, err)
 	}
+	// A driver watches its slices. The cache here does so for all nodes, so the right is only tried.
+	watch, err := client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{FieldSelector: d.ownSlices()})
+	if err != nil {
+		return nil, fmt.Errorf("watching the slices of driver %s: %w", d.options.Name, err)
+	}
+	watch.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.clients[uid] = client

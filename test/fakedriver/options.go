@@ -48,10 +48,10 @@ type Options struct {
 	// WithdrawAfter is how long slices stay after the driver has died on their node. Unset: 200 ms.
 	WithdrawAfter time.Duration
 
-	// Identity returns a configuration for what the driver itself does: it reads its Node, lists and writes its
-	// ResourceSlices, and reads the claims that it prepares. The pod is the Ready driver pod on that node, nil in mode
-	// Always. With the pod's own token every right that a real driver needs, and every policy on it, is put to the
-	// test. What the kubelet does goes on under Start's configuration. Unset: that configuration serves for both.
+	// Identity returns a configuration for what the driver itself does: get its Node, list, watch, create, update and
+	// delete its ResourceSlices, and get the claims that it prepares. The pod is the Ready driver pod on that node, nil
+	// in mode Always. With the pod's own token these rights, and every policy on them, are put to the test. What the
+	// kubelet does goes on under Start's configuration. Unset: that configuration serves for both.
 	Identity func(ctx context.Context, driverPod *corev1.Pod) (*rest.Config, error)
 
 	// Log gets what the driver does. Unset: nothing is logged.

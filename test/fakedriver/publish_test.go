@@ -174,7 +174,7 @@ func (s scene) grantDriverRights(ctx context.Context) {
 			{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims"}, Verbs: []string{"get"}},
 			{
 				APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"},
-				Verbs: []string{"list", "create", "update", "delete"},
+				Verbs: []string{"list", "watch", "create", "update", "delete"},
 			},
 		},
 	}

@@ -145,6 +145,7 @@ func (b Builder) buildProgram(ctx context.Context, set Set, program Program, dir
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", program.Name, err, progress.output())
 	}
+	fmt.Fprintln(b.Log, progress.result())
 	return nil
 }
 

@@ -92,6 +92,11 @@ func (p *progress) line() string {
 	return fmt.Sprintf("Building %s: %d of at most %d packages compiled, %s", p.program, p.compiled, p.totalCount, elapsed)
 }
 
+// result is the line that ends the program's messages.
+func (p *progress) result() string {
+	return fmt.Sprintf("Built %s in %s", p.program, time.Since(p.started).Round(time.Second))
+}
+
 // output is what the command said besides its progress.
 func (p *progress) output() string {
 	p.mu.Lock()

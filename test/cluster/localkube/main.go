@@ -49,7 +49,8 @@ func parse() settings {
 	flag.BoolVar(&s.buildOnly, "build-only", false, "build the cluster's programs and start nothing")
 	flag.IntVar(&s.nodes, "nodes", 1, "number of simulated nodes, named node-1, node-2 and so on")
 	flag.StringVar(&s.options.Kubernetes, "kubernetes", cluster.DefaultKubernetes, "Kubernetes minor version")
-	flag.StringVar(&s.options.Dir, "dir", "", "folder for data and logs that stays, and is continued next time (default: a temporary one)")
+	flag.StringVar(&s.options.Dir, "dir", "", "folder for data and logs that stays and is continued next time "+
+		"(default: a temporary one)")
 	pairs("node-label", "label=value on every node", func(key, value string) error {
 		s.labels[key] = value
 		return nil
