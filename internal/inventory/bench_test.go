@@ -84,6 +84,7 @@ func benchClaim(n int) *resourcev1.ResourceClaim {
 // fleetOf is an inventory of nodes with eight cards each, of which claims hold four fifths. Objects come from protobuf,
 // as from a server, so that no text is shared that would not be.
 func fleetOf(b *testing.B, nodes int) *Inventory {
+	b.Helper()
 	in := synced()
 	for n := range nodes {
 		var node corev1.Node
@@ -188,6 +189,7 @@ func BenchmarkHeap(b *testing.B) {
 		return stats.HeapAlloc
 	}
 	perObject := func(b *testing.B, unit string, count int, put func(in *Inventory, n int)) {
+		b.Helper()
 		for b.Loop() {
 			before := live()
 			in := synced()

@@ -35,8 +35,8 @@ func apiNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	}, changes)
 }
 
-func labelled(key, value string) func(*corev1.Node) {
-	return func(n *corev1.Node) { n.Labels = map[string]string{key: value} }
+func inRack(rack string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels = map[string]string{"rack": rack} }
 }
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }

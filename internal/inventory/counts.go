@@ -24,9 +24,10 @@ type DeviceMatcher interface {
 
 // CardKeys are names of attributes that name a physical card. A bare name is in the driver's domain.
 //
-// Two devices of one resource pool are on the same card if any of these attributes, the same or another, has the same
-// value on both. They are then aliases, one card under two names, unless both are parts of it or they share counters:
-// parts lie beside each other, and counters say exactly what excludes what.
+// Two devices of one resource pool, and of one node if each is reachable from one node only, are on the same card if
+// any of these attributes, the same or another, has the same value on both. They are then aliases, one card under two
+// names, unless both are parts of it or they share counters: parts lie beside each other, and counters say exactly what
+// excludes what.
 type CardKeys struct {
 	// Self are attributes by which a card names itself, such as uuid or resource.kubernetes.io/pciBusID.
 	Self []string
@@ -41,12 +42,14 @@ type PoolCounts struct {
 	Nodes         NodeCounts
 	ResourcePools ResourcePoolCounts
 	// Devices counts the selected devices that a selected node reaches. It is nil when not all of them could be allocated
-	// at once on an idle fleet: a sum of devices then means nothing.
+	// at once on an idle fleet, and a sum of devices means nothing: when together they consume more of a counter than
+	// their resource pool has (resource.k8s.io/v1 Device.consumesCounters), or when two of them are aliases (CardKeys).
 	Devices *DeviceCounts
 	// OutOfScope is how many devices are selected by their properties and reached by no selected node. The class matches
 	// them all the same.
 	OutOfScope int
-	// Orphaned is how many devices are allocated by way of the class and published no more.
+	// Orphaned is how many devices are allocated by way of the class and published no more, in a resource pool that is
+	// complete or gone. They are in no other number.
 	Orphaned int
 	// SelectorErrors is on how many devices of the driver, reached by whichever node, DeviceMatcher failed.
 	SelectorErrors int

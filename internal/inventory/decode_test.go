@@ -275,7 +275,7 @@ func TestFromPodExtendedResources(t *testing.T) {
 }
 
 func TestFromNode(t *testing.T) {
-	node := aNode("a", labelled("rack", "1"), cordoned, func(n *corev1.Node) {
+	node := aNode("a", inRack("1"), cordoned, func(n *corev1.Node) {
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse,

@@ -116,6 +116,7 @@ func (a Attribute) Value() resourcev1.DeviceAttribute {
 		return resourcev1.DeviceAttribute{StringValues: listValues[string](v.text)}
 	case formVersions:
 		return resourcev1.DeviceAttribute{VersionValues: listValues[string](v.text)}
+	case formNone:
 	}
 	return resourcev1.DeviceAttribute{}
 }

@@ -24,6 +24,7 @@ type dice struct {
 }
 
 func newDice(t *testing.T) dice {
+	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -179,6 +180,7 @@ type answers struct {
 var profiles = []string{"train", "infer"}
 
 func queries(t *testing.T) []PoolQuery {
+	t.Helper()
 	rackOne, err := NewNodeMatcher(labelTerms("rack", "1"))
 	if err != nil {
 		t.Fatal(err)
@@ -206,6 +208,7 @@ func (m modelMatcher) Matches(driver string, device *Device) (bool, error) {
 }
 
 func (in *Inventory) answers(t *testing.T, queries []PoolQuery) answers {
+	t.Helper()
 	var a answers
 	for _, query := range queries {
 		counts, known := in.PoolCounts(query)

@@ -75,7 +75,7 @@ func TestPutChanges(t *testing.T) {
 			before: []Object{aNode("a")}, put: aNode("a", cordoned), want: everything,
 		},
 		"a node's label touches everything": {
-			before: []Object{aNode("a")}, put: aNode("a", labelled("rack", "1")), want: everything,
+			before: []Object{aNode("a")}, put: aNode("a", inRack("1")), want: everything,
 		},
 		"a pod touches the claims that it names": {
 			before: []Object{aClaim("c", ofProfile("train")), aClaim("d", requests(exactly("gpu", "other")))},

@@ -57,7 +57,7 @@ func FromNode(node *corev1.Node) *Node {
 	return compact
 }
 
-// takesPods says whether the scheduler may place pods on the node, whatever the node's taints: those a pod may tolerate.
+// takesPods says whether the scheduler may place pods on the node, whatever its taints: those a pod may tolerate.
 func (n *Node) takesPods() bool { return n.Ready && !n.Unschedulable }
 
 func (n *Node) label(key string) (string, bool) {

@@ -32,6 +32,7 @@ func (k Kind) String() string {
 		return "Nodes"
 	case TaintRules:
 		return "DeviceTaintRules"
+	case kinds:
 	}
 	return "unknown"
 }

@@ -79,8 +79,9 @@ func (r *poolRecount) addPool(pool *resourcePool) {
 	if pool.incomplete == "" {
 		r.addDevices(pool)
 	} else if len(selected) > 0 {
-		r.counts.ResourcePools.Incomplete++
-		count(&r.counts.ResourcePools.IncompleteReasons, pool.incomplete)
+		counts := &r.counts.ResourcePools
+		counts.Incomplete++
+		counts.IncompleteReasons = plusOne(counts.IncompleteReasons, pool.incomplete)
 	}
 }
 
@@ -157,15 +158,16 @@ func (c *DeviceCounts) addFree(reason UnavailableReason) {
 		return
 	}
 	c.Unavailable++
-	count(&c.UnavailableReasons, reason)
+	c.UnavailableReasons = plusOne(c.UnavailableReasons, reason)
 }
 
-// count adds one to a reason of a map that is made with its first reason.
-func count[R ~string](reasons *map[R]int, reason R) {
-	if *reasons == nil {
-		*reasons = map[R]int{}
+// plusOne adds one to a reason of a map, which its first reason makes.
+func plusOne[R ~string](reasons map[R]int, reason R) map[R]int {
+	if reasons == nil {
+		reasons = map[R]int{}
 	}
-	(*reasons)[reason]++
+	reasons[reason]++
+	return reasons
 }
 
 // blocks is what keeps devices of one resource pool from being allocated.
@@ -178,8 +180,8 @@ func newBlocks(pool *resourcePool, holders holders, rules []*TaintRule, keys Car
 	return blocks{taints: newTaints(pool, rules), hardware: newHardware(pool, holders, keys)}
 }
 
-// whyUnavailable is why a device that is not allocated cannot be had; empty where it can. The order of the rules is that
-// of UnavailableReason.
+// whyUnavailable is why a device that is not allocated cannot be had; empty where it can. The order of the rules is
+// that of UnavailableReason.
 func (b blocks) whyUnavailable(device *Device, reach reach) UnavailableReason {
 	switch {
 	case b.taints.keepOff(device):

@@ -19,15 +19,15 @@ type hardware struct {
 	overdrawn []counterID
 	cards     cards
 	// allocatedOn are the allocated devices by the names of their cards.
-	allocatedOn map[attributeValue][]*Device
+	allocatedOn map[cardName][]*Device
 }
 
 func newHardware(pool *resourcePool, holders holders, keys CardKeys) *hardware {
 	h := &hardware{
 		idle:        map[counterID]resource.Quantity{},
 		left:        map[counterID]resource.Quantity{},
-		cards:       cards{driver: pool.driver.String(), keys: keys},
-		allocatedOn: map[attributeValue][]*Device{},
+		cards:       newCards(pool, keys),
+		allocatedOn: map[cardName][]*Device{},
 	}
 	for _, slice := range pool.slices {
 		for _, set := range slice.CounterSets {
@@ -104,7 +104,7 @@ func (h *hardware) aliasAllocated(device *Device) bool {
 func (h *hardware) coexist(devices []*Device) bool {
 	together := map[counterID]resource.Quantity{}
 	consumes := false
-	onCard := map[attributeValue][]*Device{}
+	onCard := map[cardName][]*Device{}
 	for _, device := range devices {
 		consumes = consumes || len(device.Consumes) > 0
 		for id, amount := range consumption(device) {
@@ -146,15 +146,42 @@ func consumption(device *Device) map[counterID]resource.Quantity {
 	return amounts
 }
 
-// cards tells which devices of a driver are on one card.
+// cards tells which devices of one resource pool are on one card.
 type cards struct {
 	driver string
 	keys   CardKeys
+	// nodes are the nodes of devices that one node reaches.
+	nodes map[*Device]Symbol
+}
+
+// cardName is a name of a card: what an attribute says on a node. A bus address is there once on each node; a resource
+// pool may have devices of several.
+type cardName struct {
+	node  Symbol
+	value attributeValue
+}
+
+func newCards(pool *resourcePool, keys CardKeys) cards {
+	c := cards{driver: pool.driver.String(), keys: keys, nodes: map[*Device]Symbol{}}
+	if len(keys.Self)+len(keys.Parent) == 0 {
+		return c
+	}
+	for _, slice := range pool.slices {
+		for i := range slice.Devices {
+			c.nodes[&slice.Devices[i]] = slice.scopeOf(&slice.Devices[i]).Node
+		}
+	}
+	return c
 }
 
 // names are the names that a device has for the card that it is on.
-func (c cards) names(device *Device) []attributeValue {
-	return append(c.values(device, c.keys.Self), c.values(device, c.keys.Parent)...)
+func (c cards) names(device *Device) []cardName {
+	values := append(c.values(device, c.keys.Self), c.values(device, c.keys.Parent)...)
+	names := make([]cardName, 0, len(values))
+	for _, value := range values {
+		names = append(names, cardName{node: c.nodes[device], value: value})
+	}
+	return names
 }
 
 // values are the values of those of the attributes that a device has and that are not empty.

@@ -171,6 +171,26 @@ func TestAliases(t *testing.T) {
 				Nodes: oneNode, ResourcePools: ResourcePoolCounts{Total: 2}, Devices: &DeviceCounts{Total: 2, Available: 2},
 			},
 		},
+		"a bus address of two nodes in one resource pool is two cards": {
+			world: world{nodes: []*Node{aNode("a"), aNode("b")}, slices: []*Slice{
+				aSlice("a", pool("a", 1, 2), devices(card)), aSlice("b", pool("a", 1, 2), devices(twin)),
+			}},
+			query: PoolQuery{CardKeys: keys},
+			want: PoolCounts{
+				Nodes: NodeCounts{Selected: 2, Publishing: 2, WithDevices: 2}, ResourcePools: onePool,
+				Devices: &DeviceCounts{Total: 2, Available: 2},
+			},
+		},
+		"and so it is where each device of a slice has a node of its own": {
+			world: world{nodes: []*Node{aNode("a"), aNode("b")}, slices: []*Slice{aSlice("a", perDevice, devices(
+				aDevice("x", attr("uuid", "X"), reachedFrom("a")), aDevice("y", attr("uuid", "X"), reachedFrom("b")),
+			))}},
+			query: PoolQuery{CardKeys: keys},
+			want: PoolCounts{
+				Nodes: NodeCounts{Selected: 2, Publishing: 2, WithDevices: 2}, ResourcePools: onePool,
+				Devices: &DeviceCounts{Total: 2, Available: 2},
+			},
+		},
 		"an empty attribute names no card": {
 			world: world{nodes: a, slices: []*Slice{aSlice("a", devices(aDevice("x", attr("uuid", "")), aDevice("y", attr("uuid", ""))))}},
 			query: PoolQuery{CardKeys: keys},

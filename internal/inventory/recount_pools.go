@@ -12,8 +12,9 @@ type resourcePool struct {
 	incomplete IncompleteReason
 }
 
-// resourcePools are the resource pools of a driver. Slices of older generations do not count, however many of the newest
-// one are there (resource.k8s.io/v1 ResourcePool, and GatherPools of k8s.io/dynamic-resource-allocation/structured).
+// resourcePools are the resource pools of a driver. Slices of older generations do not count, however many of the
+// newest one are there (resource.k8s.io/v1 ResourcePool, and GatherPools of
+// k8s.io/dynamic-resource-allocation/structured).
 func resourcePools(all []*Slice, driver Symbol) []*resourcePool {
 	byName := map[Symbol]*resourcePool{}
 	var pools []*resourcePool
@@ -54,48 +55,62 @@ func whyIncomplete(current []*Slice) IncompleteReason {
 	case present > announced:
 		return MoreSlices
 	}
-	return whyInvalid(current)
+	if deviceTwice(current) {
+		return DuplicateDevice
+	}
+	return whyCountersInvalid(current)
 }
 
-func whyInvalid(current []*Slice) IncompleteReason {
-	devices := sets.New[Symbol]()
+func deviceTwice(current []*Slice) bool {
+	names := sets.New[Symbol]()
 	for _, slice := range current {
 		for i := range slice.Devices {
-			name := slice.Devices[i].Name
-			if devices.Has(name) {
-				return DuplicateDevice
+			if names.Has(slice.Devices[i].Name) {
+				return true
 			}
-			devices.Insert(name)
+			names.Insert(slice.Devices[i].Name)
 		}
 	}
-	counterSets := sets.New[Symbol]()
-	counters := sets.New[counterID]()
+	return false
+}
+
+func whyCountersInvalid(current []*Slice) IncompleteReason {
+	known := map[Symbol]sets.Set[Symbol]{}
 	for _, slice := range current {
 		for _, set := range slice.CounterSets {
-			if counterSets.Has(set.Name) {
+			if _, twice := known[set.Name]; twice {
 				return DuplicateCounterSet
 			}
-			counterSets.Insert(set.Name)
+			known[set.Name] = sets.New[Symbol]()
 			for _, counter := range set.Counters {
-				counters.Insert(counterID{set.Name, counter.Name})
+				known[set.Name].Insert(counter.Name)
 			}
 		}
 	}
 	for _, slice := range current {
 		for i := range slice.Devices {
-			for _, set := range slice.Devices[i].Consumes {
-				if !counterSets.Has(set.Name) {
-					return UnknownCounter
-				}
-				for _, counter := range set.Counters {
-					if !counters.Has(counterID{set.Name, counter.Name}) {
-						return UnknownCounter
-					}
-				}
+			if !consumesOnly(&slice.Devices[i], known) {
+				return UnknownCounter
 			}
 		}
 	}
 	return ""
+}
+
+// consumesOnly says whether a device consumes of known counter sets and counters only.
+func consumesOnly(device *Device, known map[Symbol]sets.Set[Symbol]) bool {
+	for _, set := range device.Consumes {
+		counters, found := known[set.Name]
+		if !found {
+			return false
+		}
+		for _, counter := range set.Counters {
+			if !counters.Has(counter.Name) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // fleet is the nodes of a cluster, and which of them a query selects.
@@ -145,6 +160,7 @@ func (f *fleet) reach(scope Scope) reach {
 			f.bySelector[scope.Selector.text] = known
 		}
 		return known
+	case ScopeUnknown, ScopePerDevice:
 	}
 	return reach{}
 }

@@ -120,7 +120,7 @@ func TestReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	racks := []*Node{
-		aNode("a", labelled("rack", "1")), aNode("b", labelled("rack", "1")), aNode("c", labelled("rack", "2")),
+		aNode("a", inRack("1")), aNode("b", inRack("1")), aNode("c", inRack("2")),
 	}
 	check(t, map[string]rule{
 		"devices of every node, counted on the selected ones": {
@@ -192,7 +192,7 @@ func TestReach(t *testing.T) {
 		},
 		"a node that is not selected may make a device available": {
 			world: world{
-				nodes:  []*Node{aNode("a", labelled("rack", "1"), cordoned), aNode("c", labelled("rack", "2"))},
+				nodes:  []*Node{aNode("a", inRack("1"), cordoned), aNode("c", inRack("2"))},
 				slices: []*Slice{aSlice("fabric", onAllNodes, devices(aDevice("gpu-0")))},
 			},
 			query: PoolQuery{Nodes: inRackOne},

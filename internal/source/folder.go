@@ -37,7 +37,8 @@ var captured = map[string]schema.GroupVersion{
 // and below, with any number of documents, each an object or a list of objects. What the inventory held before is gone.
 //
 // Objects of other kinds are ignored. Pods that are placed or have ended are left out, as they are when a server is
-// watched. An error names the file and the document, counted from 1 without empty ones; the inventory is then as it was.
+// watched. An error names the file and the document, counted from 1 without empty ones; the inventory is then as it
+// was.
 func ReadFolder(folder fs.FS, in *inventory.Inventory, profileLabel string) error {
 	r := folderReader{decoder: decoder{profileLabel: profileLabel}, found: sets.New[objectID]()}
 	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -77,7 +78,7 @@ func (r *folderReader) readFile(folder fs.FS, name string) error {
 	if err != nil {
 		return fmt.Errorf("opening a captured file: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	documents := yaml.NewYAMLReader(bufio.NewReader(file))
 	for number := 1; ; {
 		document, err := documents.Read()
@@ -135,8 +136,8 @@ func (r *folderReader) readObject(text []byte) error {
 	return r.add(kind.Kind, object)
 }
 
-// isRead says whether a kind is read from a folder: one of the captured kinds, a list of one, or a list of anything. The
-// error is a captured kind in a version that is not read; to leave it out would make wrong counts.
+// isRead says whether a kind is read from a folder: one of the captured kinds, a list of one, or a list of anything.
+// The error is a captured kind in a version that is not read; to leave it out would make wrong counts.
 func isRead(kind schema.GroupVersionKind) (bool, error) {
 	if kind == corev1.SchemeGroupVersion.WithKind("List") {
 		return true, nil

@@ -38,8 +38,10 @@ type server struct {
 	// forbidden and unserved are resources that are refused and not known.
 	forbidden, unserved map[string]bool
 	// silent makes discovery fail.
-	silent   bool
-	watches  map[chan watchEvent]string
+	silent  bool
+	watches map[chan watchEvent]string
+	// told are the events that watches were told of: one that starts at an older version hears of them too.
+	told     []toldEvent
 	requests []request
 }
 
@@ -48,12 +50,19 @@ type request struct {
 	query    url.Values
 }
 
+type toldEvent struct {
+	resource string
+	version  int
+	event    watchEvent
+}
+
 type watchEvent struct {
 	Type   string          `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
 
 func newServer(t *testing.T) *server {
+	t.Helper()
 	s := &server{
 		objects: map[string]map[string]json.RawMessage{}, pageSize: 100,
 		forbidden: map[string]bool{}, unserved: map[string]bool{}, watches: map[chan watchEvent]string{},
@@ -90,10 +99,16 @@ func resourceOf(object runtime.Object) string {
 	}
 }
 
-// put stores an object and tells the watches, unless missed is true, as if they had been away.
-func (s *server) put(t *testing.T, object runtime.Object, missed ...bool) {
+// put stores an object and tells the watches; putUnseen does not, as if they had been away. delete and deleteUnseen
+// remove one.
+func (s *server) put(t *testing.T, object runtime.Object) {
 	t.Helper()
-	s.change(t, object, len(missed) > 0, func(stored map[string]json.RawMessage, key string, text json.RawMessage) string {
+	s.putUnseen(t, object)()
+}
+
+func (s *server) putUnseen(t *testing.T, object runtime.Object) (tell func()) {
+	t.Helper()
+	return s.change(t, object, func(stored map[string]json.RawMessage, key string, text json.RawMessage) string {
 		_, found := stored[key]
 		stored[key] = text
 		if found {
@@ -103,15 +118,23 @@ func (s *server) put(t *testing.T, object runtime.Object, missed ...bool) {
 	})
 }
 
-func (s *server) delete(t *testing.T, object runtime.Object, missed ...bool) {
+func (s *server) delete(t *testing.T, object runtime.Object) {
 	t.Helper()
-	s.change(t, object, len(missed) > 0, func(stored map[string]json.RawMessage, key string, _ json.RawMessage) string {
+	s.deleteUnseen(t, object)()
+}
+
+func (s *server) deleteUnseen(t *testing.T, object runtime.Object) (tell func()) {
+	t.Helper()
+	return s.change(t, object, func(stored map[string]json.RawMessage, key string, _ json.RawMessage) string {
 		delete(stored, key)
 		return "DELETED"
 	})
 }
 
-func (s *server) change(t *testing.T, object runtime.Object, missed bool, apply func(map[string]json.RawMessage, string, json.RawMessage) string) {
+// change applies a change to what is stored of an object's resource, and returns what tells the watches of it.
+func (s *server) change(
+	t *testing.T, object runtime.Object, apply func(map[string]json.RawMessage, string, json.RawMessage) string,
+) (tell func()) {
 	t.Helper()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -136,9 +159,15 @@ func (s *server) change(t *testing.T, object runtime.Object, missed bool, apply 
 		s.objects[resource] = map[string]json.RawMessage{}
 	}
 	event := watchEvent{Type: apply(s.objects[resource], named.GetNamespace()+"/"+named.GetName(), text), Object: text}
-	for events, watched := range s.watches {
-		if watched == resource && !missed {
-			events <- event
+	version := s.version
+	return func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.told = append(s.told, toldEvent{resource, version, event})
+		for events, watched := range s.watches {
+			if watched == resource {
+				events <- event
+			}
 		}
 	}
 }
@@ -178,10 +207,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case resource == "v1" && silent:
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
-	case resource == "v1":
-		s.discover(w)
 	case unserved:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	case resource == "v1":
+		s.discover(w)
 	case forbidden:
 		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 	case query.Get("watch") == "":
@@ -259,6 +288,13 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, resource string, 
 			initial = append(initial, watchEvent{Type: "ADDED", Object: s.objects[resource][name]})
 		}
 		initial = append(initial, s.bookmark(resource))
+	} else {
+		from, _ := strconv.Atoi(query.Get("resourceVersion"))
+		for _, told := range s.told {
+			if told.resource == resource && told.version > from {
+				initial = append(initial, told.event)
+			}
+		}
 	}
 	s.mutex.Unlock()
 	w.Header().Set("Content-Type", "application/json")

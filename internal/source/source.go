@@ -48,8 +48,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Source watches an API server and feeds an inventory. It is a manager.Runnable of controller-runtime that every replica
-// runs, the leader or not.
+// Source watches an API server and feeds an inventory. It is a manager.Runnable of controller-runtime that every
+// replica runs, the leader or not.
 type Source struct {
 	inventory *inventory.Inventory
 	options   Options
@@ -79,7 +79,7 @@ func New(config *rest.Config, in *inventory.Inventory, options Options) (*Source
 	if err != nil {
 		return nil, fmt.Errorf("making a client of resource.k8s.io/v1: %w", err)
 	}
-	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
 	}
@@ -87,7 +87,7 @@ func New(config *rest.Config, in *inventory.Inventory, options Options) (*Source
 		inventory:       in,
 		options:         options,
 		mailbox:         newMailbox(),
-		discovery:       discovery,
+		discovery:       discoveryClient,
 		discoveryPeriod: discoveryPeriod,
 	}
 	all := fields.Everything()
@@ -141,7 +141,12 @@ func (s *Source) Start(ctx context.Context) error {
 	for _, w := range s.required {
 		running.Go(func() { w.run(ctx) })
 	}
-	running.Go(func() { s.watchTaintRules(ctx, served) })
+	running.Go(func() {
+		if served {
+			s.taintRules.runWhileServed(ctx)
+		}
+		s.watchTaintRules(ctx)
+	})
 	return nil
 }
 
@@ -182,15 +187,11 @@ func (s *Source) servesTaintRules(ctx context.Context) (bool, error) {
 }
 
 // watchTaintRules watches DeviceTaintRules while they are served, and asks now and then while they are not.
-func (s *Source) watchTaintRules(ctx context.Context, served bool) {
+func (s *Source) watchTaintRules(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if !served {
-			// A server that does not answer is told of by the other watches, and asked again next time.
-			served, _ = s.servesTaintRules(ctx)
-		}
-		if served {
+		// That a server does not answer is told by the other watches; it is asked again next time.
+		if served, err := s.servesTaintRules(ctx); err == nil && served {
 			s.taintRules.runWhileServed(ctx)
-			served = false
 		}
 	}, s.discoveryPeriod)
 }

@@ -124,11 +124,11 @@ func TestSourceFollowsTheServer(t *testing.T) {
 			if claims, _ := r.ProfileClaims("train"); claims.Pending != 1 {
 				t.Errorf("claims are %+v", claims)
 			}
-			server.put(t, newRule("r"))
+			server.put(t, newRule())
 			r.eventuallyDevices(t, inventory.DeviceCounts{
 				Total: 2, Unavailable: 2, UnavailableReasons: map[inventory.UnavailableReason]int{inventory.Tainted: 2},
 			})
-			server.delete(t, newRule("r"))
+			server.delete(t, newRule())
 			server.put(t, newSlice("a", "gpu-0"))
 			r.eventuallyDevices(t, inventory.DeviceCounts{Total: 1, Available: 1})
 			server.delete(t, newSlice("a"))
@@ -141,20 +141,29 @@ func TestSourceReadsListsPageByPage(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	server.noStreams, server.pageSize = true, 2
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		server.put(t, newNode(name))
-		server.put(t, newSlice(name, "gpu-0"))
-	}
-	r := start(t, server)
-	r.eventuallyDevices(t, inventory.DeviceCounts{Total: 5, Available: 5})
 	lists := func(is func(url.Values) bool) int {
 		return server.asked("resourceslices", func(query url.Values) bool { return query.Get("watch") == "" && is(query) })
 	}
-	if n := lists(func(query url.Values) bool { return true }); n != 3 {
-		t.Errorf("5 slices in pages of 2 were %d lists", n)
+	every := func(url.Values) bool { return true }
+	server.put(t, newNode("a"))
+	server.put(t, newSlice("a", "gpu-0"))
+	r := start(t, server)
+	r.eventuallyDevices(t, inventory.DeviceCounts{Total: 1, Available: 1})
+	if n := lists(every); n != 1 {
+		t.Errorf("1 slice in pages of 2 was %d lists", n)
+	}
+	for _, name := range []string{"b", "c", "d", "e"} {
+		server.putUnseen(t, newNode(name))
+		server.putUnseen(t, newSlice(name, "gpu-0"))
+	}
+	server.do(server.dropWatches)
+	r.eventuallyDevices(t, inventory.DeviceCounts{Total: 5, Available: 5})
+	if n := lists(every); n != 4 {
+		t.Errorf("5 slices in pages of 2 made it %d lists, want 4", n)
 	}
 	// For resource version 0 a server ignores the limit.
-	if n := lists(func(query url.Values) bool { return query.Get("limit") != "500" || query.Get("resourceVersion") == "0" }); n != 0 {
+	inFull := func(query url.Values) bool { return query.Get("limit") != "500" || query.Get("resourceVersion") == "0" }
+	if n := lists(inFull); n != 0 {
 		t.Errorf("%d lists were not asked for in pages", n)
 	}
 }
@@ -181,8 +190,8 @@ func TestSourceRepairsWhatItMissed(t *testing.T) {
 	r.eventuallyDevices(t, inventory.DeviceCounts{Total: 2, Available: 2})
 	receive(t, r.changes)
 
-	server.delete(t, newSlice("b"), true)
-	server.put(t, newSlice("a", "gpu-0", "gpu-1", "gpu-2"), true)
+	server.deleteUnseen(t, newSlice("b"))
+	server.putUnseen(t, newSlice("a", "gpu-0", "gpu-1", "gpu-2"))
 	server.do(server.dropWatches)
 	r.eventuallyDevices(t, inventory.DeviceCounts{Total: 3, Available: 3})
 	if diff := cmp.Diff(inventory.Change{Drivers: []string{driver}}, receive(t, r.changes)); diff != "" {
@@ -227,7 +236,7 @@ func TestSourceWaitsForDiscovery(t *testing.T) {
 	server := newServer(t)
 	server.put(t, newNode("a"))
 	server.put(t, newSlice("a", "gpu-0"))
-	server.put(t, newRule("r"))
+	server.put(t, newRule())
 	server.silent = true
 	r := start(t, server)
 	eventually(t, "discovery was tried again", func() bool {
@@ -241,6 +250,21 @@ func TestSourceWaitsForDiscovery(t *testing.T) {
 	r.eventuallyDevices(t, inventory.DeviceCounts{
 		Total: 1, Unavailable: 1, UnavailableReasons: map[inventory.UnavailableReason]int{inventory.Tainted: 1},
 	})
+}
+
+func TestSourceWaitsForAServerWithDRA(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	for _, resource := range []string{"v1", "resourceslices", "resourceclaims", "devicetaintrules"} {
+		server.unserved[resource] = true
+	}
+	r := start(t, server)
+	eventually(t, "it is told what is missing", func() bool {
+		return r.logs(`"resource"="resourceslices"`) == 1 && r.logs(`"resource"="resourceclaims"`) == 1
+	})
+	if r.Synced() {
+		t.Error("the inventory is synced")
+	}
 }
 
 func TestSourceRequiresTaintRulesThatAreServed(t *testing.T) {
@@ -261,7 +285,7 @@ func TestSourceFindsTaintRulesLater(t *testing.T) {
 	server := newServer(t)
 	server.put(t, newNode("a"))
 	server.put(t, newSlice("a", "gpu-0"))
-	server.put(t, newRule("r"))
+	server.put(t, newRule())
 	server.unserved["devicetaintrules"] = true
 	r := start(t, server, func(s *Source) { s.discoveryPeriod = 10 * time.Millisecond })
 	available := inventory.DeviceCounts{Total: 1, Available: 1}

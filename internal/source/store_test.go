@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,9 +56,9 @@ func newPod(name, claim string) *corev1.Pod {
 	}
 }
 
-func newRule(name string) *resourcev1.DeviceTaintRule {
+func newRule() *resourcev1.DeviceTaintRule {
 	return &resourcev1.DeviceTaintRule{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: "r"},
 		Spec: resourcev1.DeviceTaintRuleSpec{
 			DeviceSelector: &resourcev1.DeviceTaintSelector{Driver: new(driver)},
 			Taint:          resourcev1.DeviceTaint{Key: "example.com/broken", Effect: resourcev1.DeviceTaintEffectNoSchedule},

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The pace of retries is that of client-go's reflectors: a server in trouble is asked every 30 to 60 seconds in the end.
+// retry is the pace of client-go's reflectors: a server in trouble is asked every 30 to 60 seconds in the end.
 var retry = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 
 // retryReset is after how long without a retry the pace starts anew.
@@ -35,7 +35,7 @@ type watcher struct {
 }
 
 func newWatcher(of target, into *store, trouble *trouble) *watcher {
-	listWatch := newListWatch(of.client, of.resource, of.selector, into.decoder.decode)
+	listWatch := newListWatch(of, into.decoder.decode)
 	into.alive = trouble.over
 	reflector := cache.NewReflectorWithOptions(listWatch, of.example, into, cache.ReflectorOptions{
 		Logger: &trouble.log,
@@ -64,14 +64,12 @@ func (w *watcher) runWhileServed(ctx context.Context) {
 func (w *watcher) until(ctx context.Context, isEnd func(error) bool) error {
 	pace := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	return pace.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := w.reflector.ListAndWatchWithContext(ctx)
-		if err == nil || ctx.Err() != nil {
-			return false, nil
+		if err := w.reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			if isEnd(err) {
+				return true, nil
+			}
+			w.trouble.tell(err)
 		}
-		if isEnd(err) {
-			return true, nil
-		}
-		w.trouble.tell(err)
-		return false, nil
+		return false, ctx.Err()
 	})
 }
