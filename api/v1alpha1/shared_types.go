@@ -125,7 +125,7 @@ type AttributeRequirement struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=96
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z_][A-Za-z0-9_]{0,31}$')",message="must be an attribute name such as uuid, or domain/name such as resource.kubernetes.io/numaNode"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z_][A-Za-z0-9_]{0,31}$') && self.indexOf('/') <= 63",message="must be an attribute name such as uuid, or domain/name such as resource.kubernetes.io/numaNode"
 	Name string `json:"name,omitempty"`
 
 	// type is the type of the attribute's value; unset means String. A published value of another type never matches In,

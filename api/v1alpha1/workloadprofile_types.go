@@ -141,7 +141,7 @@ type DeviceSource struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
-	Count *int32 `json:"count,omitempty"`
+	Count int32 `json:"count,omitempty"`
 
 	// devices narrows the source by further properties; unset means any device of it.
 	// +optional

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	fence      = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$")
+	fence      = regexp.MustCompile("(?ms)^[ \t]*```.*?\n[ \t]*```[ \t]*$")
 	inlineCode = regexp.MustCompile("`[^`\n]+`")
 	link       = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	scheme     = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
@@ -60,7 +60,7 @@ func checkMakefile(path string) (targets, problems []string, err error) {
 		targets = append(targets, match[1])
 	}
 	for _, match := range phony.FindAllStringSubmatch(string(data), -1) {
-		for _, target := range strings.Fields(match[1]) {
+		for target := range strings.FieldsSeq(match[1]) {
 			if !slices.Contains(targets, target) {
 				problems = append(problems, fmt.Sprintf("%s: target %s must be described: %s: ## ...", path, target, target))
 			}

@@ -122,7 +122,7 @@ func (in ProfileInputs) request(
 	if exactly.AllocationMode == v1alpha1.AllocationAll {
 		rendered.WithAllocationMode(resourcev1.DeviceAllocationModeAll)
 	} else {
-		rendered.WithAllocationMode(resourcev1.DeviceAllocationModeExactCount).WithCount(count(exactly.Count))
+		rendered.WithAllocationMode(resourcev1.DeviceAllocationModeExactCount).WithCount(int64(max(exactly.Count, 1)))
 	}
 	return resourceac.DeviceRequest().WithName(request.Name).WithExactly(rendered), nil
 }
@@ -138,13 +138,6 @@ func (in ProfileInputs) pool(path, name string) (PoolFacts, *Finding) {
 			"%s: GpuPool %q has not published DeviceClass %q; see its conditions", path, name, pool.ClassName)
 	}
 	return pool, nil
-}
-
-func count(count *int32) int64 {
-	if count == nil {
-		return 1
-	}
-	return int64(*count)
 }
 
 // selectNamespaces is the union of the listed namespaces and those whose labels match. Listed ones that do not exist are

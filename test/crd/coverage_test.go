@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +36,9 @@ func TestEveryRuleHasARefusedSample(t *testing.T) {
 				refused[p.kind] = map[rule]bool{}
 			}
 			for _, s := range file.samples {
-				refused[p.kind][rule{anyIndex(p.prefix + s.Field), s.Message}] = true
+				if s.Refused != "" {
+					refused[p.kind][rule{anyIndex(p.prefix + s.Field), s.Message}] = true
+				}
 			}
 		}
 	}
@@ -48,8 +49,7 @@ func TestEveryRuleHasARefusedSample(t *testing.T) {
 				t.Errorf("only %d rules found", len(rules))
 			}
 			for _, r := range rules {
-				twin := rule{twinOf(r.field), r.message}
-				if !refused[kind][r] && (twin == r || !refused[kind][twin] || !slices.Contains(rules, twin)) {
+				if !refused[kind][r] && !refused[kind][rule{twinOf(r.field), r.message}] {
 					t.Errorf("no refused sample of %s says %q", r.field, r.message)
 				}
 			}

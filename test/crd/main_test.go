@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/crd/schema"
@@ -47,6 +50,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
 	code := m.Run()
 	if started.Load() {
 		// A server that could not be started has failed a test already.
@@ -126,19 +130,30 @@ func (s *apiServer) serve(ctx context.Context, crd *apiextensionsv1.CustomResour
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, pollPeriod, soon, true, func(ctx context.Context) (bool, error) {
-		served := &apiextensionsv1.CustomResourceDefinition{}
-		if last = s.client.Get(ctx, client.ObjectKey{Name: crd.Name}, served); last != nil {
-			return false, nil
-		}
-		last = fmt.Errorf("conditions are %v", served.Status.Conditions)
-		return slices.ContainsFunc(served.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-		}), nil
+		last = s.isServed(ctx, crd)
+		return last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for %s to be served: %w: %w", crd.Name, err, last)
 	}
 	return nil
+}
+
+// isServed returns why a definition is not in use yet. The server says so a little before it answers for the kind.
+func (s *apiServer) isServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	found := &apiextensionsv1.CustomResourceDefinition{}
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(crd), found); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(found.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		return fmt.Errorf("it is not established: %v", found.Status.Conditions)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+	list.SetKind(crd.Spec.Names.ListKind)
+	return s.client.List(ctx, list, client.Limit(1))
 }
 
 // remove deletes an object, and waits until it is gone.

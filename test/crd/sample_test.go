@@ -52,8 +52,6 @@ func (s sample) validate() error {
 		return errors.New("want field and message of what is refused")
 	case s.Accepted != "" && s.Field+s.Message != "":
 		return errors.New("what is accepted has neither field nor message")
-	case s.Spec != nil && s.Devices != nil:
-		return errors.New("want spec or devices")
 	}
 	return nil
 }
@@ -153,12 +151,30 @@ func readSampleFile(path string) (sampleFile, error) {
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return file, err
 	}
-	for _, s := range file.samples {
+	return file, file.validate()
+}
+
+// validate refuses a file that shows only one side of its subject, or has samples that do not show anything.
+func (f sampleFile) validate() error {
+	isSelector := filepath.Dir(f.name) == "deviceselector"
+	var accepted, refused int
+	for _, s := range f.samples {
 		if err := s.validate(); err != nil {
-			return file, fmt.Errorf("%q: %w", s.sentence(), err)
+			return fmt.Errorf("%q: %w", s.sentence(), err)
+		}
+		if (s.Devices != nil) != isSelector || (s.Spec != nil) && isSelector {
+			return fmt.Errorf("%q: want devices under deviceselector, and spec elsewhere", s.sentence())
+		}
+		if s.Accepted != "" {
+			accepted++
+		} else {
+			refused++
 		}
 	}
-	return file, nil
+	if accepted == 0 || refused == 0 {
+		return errors.New("want accepted and refused samples")
+	}
+	return nil
 }
 
 // expand writes out {times, text} and, in lists, {times, item}.

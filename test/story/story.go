@@ -128,7 +128,7 @@ func (t teller) training(ctx context.Context) error {
 
 // bank: the old way and the DRA way.
 func (t teller) bank(ctx context.Context) error {
-	t.screen.say("A bank's model needs 4 GPUs of one kind with 16 GB and compute capability 8.0 or more")
+	t.screen.say("A bank's model needs 4 GPUs with 16 GB and compute capability 8.0 or more")
 	t.screen.note(`
 The old way names products by hand, one Deployment for each, and is wrong as soon as a new card arrives:
     nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}

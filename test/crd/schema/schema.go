@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds are the kinds of this repository's API, sorted.
-var Kinds = []string{"GpuPool", "WorkloadProfile"}
+// kinds are the kinds of this repository's API, sorted.
+var kinds = []string{"GpuPool", "WorkloadProfile"}
 
 // ofKubernetes are the fields that have types of Kubernetes, which describes and bounds their children in its own way.
 var ofKubernetes = []string{"apiVersion", "kind", "metadata", "spec.namespaces.selector", "status.conditions[]"}
@@ -25,8 +25,8 @@ type CRD struct {
 	Content []byte
 }
 
-// Read reads the definitions of Kinds from a folder and returns them by kind. It refuses files with fields that a
-// definition does not have, other kinds, and definitions without exactly one version.
+// Read reads the definitions of this repository's API from a folder and returns them by kind. It refuses files with
+// fields that a definition does not have, missing and other kinds, and definitions without exactly one version.
 func Read(folder string) (map[string]CRD, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -47,8 +47,8 @@ func Read(folder string) (map[string]CRD, error) {
 		}
 		crds[crd.Spec.Names.Kind] = CRD{crd, content}
 	}
-	if found := slices.Sorted(maps.Keys(crds)); !slices.Equal(found, Kinds) {
-		return nil, fmt.Errorf("%s defines %v, want %v", folder, found, Kinds)
+	if found := slices.Sorted(maps.Keys(crds)); !slices.Equal(found, kinds) {
+		return nil, fmt.Errorf("%s defines %v, want %v", folder, found, kinds)
 	}
 	return crds, nil
 }
@@ -63,12 +63,11 @@ type Field struct {
 	Schema apiextensionsv1.JSONSchemaProps
 }
 
-// Root is the field that all others are below.
-func (c CRD) Root() Field { return Field{Schema: *c.Spec.Versions[0].Schema.OpenAPIV3Schema} }
-
 // Fields are the root and everything below it, parents first and then by name. Children of Kubernetes' own types are
 // left out.
-func (c CRD) Fields() []Field { return c.Root().fields() }
+func (c CRD) Fields() []Field {
+	return Field{Schema: *c.Spec.Versions[0].Schema.OpenAPIV3Schema}.fields()
+}
 
 func (f Field) fields() []Field {
 	found := []Field{f}
