@@ -7,6 +7,6 @@
 //
 //	slices, claims, pods, nodes, taint rules --> internal/source --> internal/inventory --> internal/status
 //
-// Reconcilers here are tables of contents: no rule of the domain stands in them. They decide from what is there now, never
-// from which event came nor from a condition that was written before.
+// Reconcilers here are tables of contents: no rule of the domain stands in them. They decide from what is there now,
+// never from which event came nor from a condition that was written before.
 package controllers

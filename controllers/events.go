@@ -53,7 +53,8 @@ func (a announcer) announceChildren(object client.Object, outcome apply.Outcome,
 	switch {
 	case count == 0:
 	case last.Namespace == "":
-		a.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, string(outcome), "%s %s %q", outcome, last.Kind.Kind, last.Name)
+		a.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, string(outcome), "%s %s %q",
+			outcome, last.Kind.Kind, last.Name)
 	default:
 		a.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, string(outcome), "%s %s %q in %d namespaces",
 			outcome, last.Kind.Kind, last.Name, count)

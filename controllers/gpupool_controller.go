@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +24,7 @@ import (
 
 // poolReconciler publishes the DeviceClass of a GpuPool and counts its devices.
 type poolReconciler struct {
-	client    client.Client
+	cache     client.Reader
 	reader    snapshot.Reader
 	catalog   *catalog.Catalog
 	compiler  *selector.Compiler
@@ -37,7 +38,7 @@ type poolReconciler struct {
 // and making it again would keep it.
 func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &v1alpha1.GpuPool{}
-	if err := r.client.Get(ctx, request.NamespacedName, pool); err != nil {
+	if err := r.cache.Get(ctx, request.NamespacedName, pool); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if pool.DeletionTimestamp != nil {
@@ -79,7 +80,10 @@ func (r *poolReconciler) publish(
 	if err != nil {
 		return publication{}, err
 	}
-	return publish(ctx, r.children, operations, suspended(pool.Spec.Suspend)), nil
+	if ptr.Deref(pool.Spec.Suspend, false) {
+		return judge(operations), nil
+	}
+	return publish(ctx, r.children, operations), nil
 }
 
 // counts are nil while the inventory has not seen the whole cluster, and for a spec that says nothing countable.

@@ -46,18 +46,20 @@ func keepAsIs(owner apply.Owner, have []client.Object) publication {
 	return p
 }
 
-// publish carries operations out, or only judges them for a suspended owner.
-func publish(ctx context.Context, writer *apply.Writer, operations []apply.Operation, suspended bool) publication {
-	p := publication{stands: make(map[apply.Ref]status.Child, len(operations))}
-	if suspended {
-		for _, operation := range operations {
-			p.stands[operation.Ref] = status.Child{Reason: whileSuspended(operation.Action)}
-		}
-		return p
-	}
-	p.results = writer.Execute(ctx, operations)
+// publish carries operations out.
+func publish(ctx context.Context, writer *apply.Writer, operations []apply.Operation) publication {
+	p := publication{stands: make(map[apply.Ref]status.Child, len(operations)), results: writer.Execute(ctx, operations)}
 	for _, result := range p.results {
 		p.stands[result.Ref] = childOf(result)
+	}
+	return p
+}
+
+// judge says how children stand without doing anything about it, for a suspended owner.
+func judge(operations []apply.Operation) publication {
+	p := publication{stands: make(map[apply.Ref]status.Child, len(operations))}
+	for _, operation := range operations {
+		p.stands[operation.Ref] = status.Child{Reason: whileSuspended(operation.Action)}
 	}
 	return p
 }
@@ -122,8 +124,8 @@ func (p publication) templates(name string, namespaces []string) []status.Child 
 	return children
 }
 
-// result says when to look again: with backoff after a failure, at the time that an outcome names, or at the next event.
-// The log gets the failures by name, which a status must not tell.
+// result says when to look again: with backoff after a failure, at the time that an outcome names, or at the next
+// event. The log gets the failures by name, which a status must not tell.
 func (p publication) result(ctx context.Context) (ctrl.Result, error) {
 	var next time.Duration
 	var failed []apply.Result
@@ -164,8 +166,4 @@ func refOf(object client.Object) apply.Ref {
 
 func key(name string) types.NamespacedName {
 	return types.NamespacedName{Name: name}
-}
-
-func suspended(suspend *bool) bool {
-	return suspend != nil && *suspend
 }

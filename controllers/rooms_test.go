@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"api/v1alpha1/applyconfiguration": {"api/v1alpha1"},
 }
 
-// TestRooms fails on an import that goes up the flow. What a pure room may import from elsewhere is the linter's business.
+// TestRooms fails on an import that goes up the flow. What a pure room may import from elsewhere is the linter's
+// business.
 func TestRooms(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`,
 		"../api/...", "../internal/...", ".").Output()

@@ -62,13 +62,13 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // Setup adds both controllers, and what feeds them, to a manager.
-func Setup(mgr manager.Manager, clk clock.PassiveClock) error {
+func Setup(ctx context.Context, mgr manager.Manager, clk clock.PassiveClock) error {
 	drivers, err := catalog.Embedded()
 	if err != nil {
 		return err
 	}
 	index := mgr.GetFieldIndexer()
-	err = index.IndexField(context.Background(), &resourcev1.ResourceClaimTemplate{},
+	err = index.IndexField(ctx, &resourcev1.ResourceClaimTemplate{},
 		snapshot.TemplateNameIndex, snapshot.IndexTemplateName)
 	if err != nil {
 		return fmt.Errorf("indexing ResourceClaimTemplates: %w", err)
@@ -94,14 +94,14 @@ func Setup(mgr manager.Manager, clk clock.PassiveClock) error {
 	find := mapper{cache: mgr.GetCache()}
 
 	pools := &poolReconciler{
-		client: mgr.GetClient(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
+		cache: mgr.GetCache(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
 		children: children, status: statuses, clock: clk,
 	}
 	if err := pools.setup(mgr, find, changes); err != nil {
 		return fmt.Errorf("setting up the GpuPool controller: %w", err)
 	}
 	profiles := &profileReconciler{
-		client: mgr.GetClient(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
+		cache: mgr.GetCache(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
 		children: children, status: statuses, clock: clk,
 	}
 	if err := profiles.setup(mgr, find, changes); err != nil {
@@ -125,10 +125,11 @@ func (r *poolReconciler) setup(mgr manager.Manager, find mapper, changes *bell) 
 }
 
 func (r *profileReconciler) setup(mgr manager.Manager, find mapper, changes *bell) error {
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workloadprofile").
-		For(&v1alpha1.WorkloadProfile{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.GpuPool{}, enqueue(find.profilesOfPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.WorkloadProfile{}, specChanged).
+		Watches(&v1alpha1.GpuPool{}, enqueue(find.profilesOfPool), specChanged).
 		Watches(&resourcev1.DeviceClass{}, enqueue(find.profilesOfClass)).
 		Watches(&resourcev1.ResourceClaimTemplate{}, enqueue(find.profilesOfTemplate)).
 		Watches(&corev1.Namespace{}, enqueue(find.profilesOfNamespace), builder.WithPredicates(namespaceChanged)).

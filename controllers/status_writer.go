@@ -52,8 +52,8 @@ func (w *statusWriter) writeProfile(
 	return nil
 }
 
-// apply sends a status. The uid in it makes the request fail if the object was deleted and made again meanwhile; that one
-// has an event of its own, so the failure is nobody's business.
+// apply sends a status. The uid in it makes the request fail if the object was deleted and made again meanwhile; that
+// one has an event of its own, so the failure is nobody's business.
 func (w *statusWriter) apply(ctx context.Context, object runtime.ApplyConfiguration) error {
 	err := w.client.Status().Apply(ctx, object, client.FieldOwner(v1alpha1.StatusFieldManager), client.ForceOwnership)
 	if err = client.IgnoreNotFound(err); err != nil {

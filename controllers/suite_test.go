@@ -33,7 +33,8 @@ import (
 	"github.com/gpupool/gpupool-operator/test/install"
 )
 
-// The suite runs on a real control plane. The operator runs in this process, under the rights that config/rbac gives it.
+// The suite runs on a real control plane. The operator runs in this process, under the rights that config/rbac gives
+// it.
 var (
 	suiteContext context.Context
 	running      *cluster.Cluster
@@ -100,7 +101,7 @@ func startOperator(rights *rest.Config, sent *recorder) (stop func()) {
 	config.Wrap(sent.wrap)
 	mgr, err := ctrl.NewManager(config, managerOptions())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(controllers.Setup(mgr, clock.RealClock{})).To(Succeed())
+	Expect(controllers.Setup(suiteContext, mgr, clock.RealClock{})).To(Succeed())
 	ctx, cancel := context.WithCancel(suiteContext)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

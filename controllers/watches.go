@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,12 +51,7 @@ func (m mapper) profilesOfPool(ctx context.Context, pool client.Object) []reconc
 
 func (m mapper) profilesOfPoolNamed(ctx context.Context, pool string) []reconcile.Request {
 	return m.profiles(ctx, func(profile *v1alpha1.WorkloadProfile) bool {
-		for _, name := range plan.PoolNames(profile) {
-			if name == pool {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(plan.PoolNames(profile), pool)
 	})
 }
 
@@ -131,7 +127,9 @@ func (b *bell) ring(change inventory.Change) {
 }
 
 // source is a source of requests for a controller: those that find names for a change, each at most once per second.
-func (b *bell) source(clk clock.PassiveClock, find func(context.Context, inventory.Change) []reconcile.Request) source.Source {
+func (b *bell) source(
+	clk clock.PassiveClock, find func(context.Context, inventory.Change) []reconcile.Request,
+) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		pace := pacer{clock: clk, due: map[reconcile.Request]time.Time{}}
 		b.mu.Lock()

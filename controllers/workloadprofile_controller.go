@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ import (
 
 // profileReconciler publishes the ResourceClaimTemplates of a WorkloadProfile.
 type profileReconciler struct {
-	client    client.Client
+	cache     client.Reader
 	reader    snapshot.Reader
 	catalog   *catalog.Catalog
 	compiler  *selector.Compiler
@@ -38,7 +39,7 @@ type profileReconciler struct {
 // references, and making them again would keep them.
 func (r *profileReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	profile := &v1alpha1.WorkloadProfile{}
-	if err := r.client.Get(ctx, request.NamespacedName, profile); err != nil {
+	if err := r.cache.Get(ctx, request.NamespacedName, profile); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if profile.DeletionTimestamp != nil {
@@ -98,7 +99,10 @@ func (r *profileReconciler) publish(
 	if err != nil {
 		return publication{}, err
 	}
-	return publish(ctx, r.children, operations, suspended(profile.Spec.Suspend)), nil
+	if ptr.Deref(profile.Spec.Suspend, false) {
+		return judge(operations), nil
+	}
+	return publish(ctx, r.children, operations), nil
 }
 
 // claims are nil while the inventory has not seen the whole cluster.

@@ -94,8 +94,8 @@ const (
 	ReasonSyncing = "Syncing"
 )
 
-// Reasons of Ready, Reconciling and Stalled. A False or Unknown Ready otherwise carries the reason of the first condition
-// that is not True.
+// Reasons of Ready, Reconciling and Stalled. A False or Unknown Ready otherwise carries the reason of the first
+// condition that is not True.
 const (
 	// ReasonReady means that all conditions that Ready sums up are True.
 	ReasonReady = "Ready"

@@ -278,8 +278,8 @@ type DeviceCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Available *int32 `json:"available,omitempty"`
 
-	// unavailable is how many are neither: tainted NoSchedule or NoExecute, on no ready and schedulable node, or blocked by
-	// an allocated device with which they share hardware.
+	// unavailable is how many are neither: tainted NoSchedule or NoExecute, on no ready and schedulable node, or blocked
+	// by an allocated device with which they share hardware.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Unavailable *int32 `json:"unavailable,omitempty"`

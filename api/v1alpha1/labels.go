@@ -1,8 +1,9 @@
 package v1alpha1
 
-// Labels that say whose an object is. An object that carries ManagedByLabel with ManagedByValue and one of PoolLabel and
-// ProfileLabel belongs to the GpuPool or WorkloadProfile of that name, whatever the UID of its owner: objects restored
-// from a backup, or whose owner was deleted and made again, are adopted. Nothing else is ever changed or deleted.
+// Labels that say whose an object is. An object that carries ManagedByLabel with ManagedByValue and one of PoolLabel
+// and ProfileLabel belongs to the GpuPool or WorkloadProfile of that name, whatever the UID of its owner: objects
+// restored from a backup, or whose owner was deleted and made again, are adopted. Nothing else is ever changed or
+// deleted.
 const (
 	// ManagedByLabel is the Kubernetes recommended label that names the tool that manages an object.
 	ManagedByLabel = "app.kubernetes.io/managed-by"

@@ -85,8 +85,8 @@ func TestEverythingIsBounded(t *testing.T) {
 	})
 }
 
-// TestOnlyStatusHasADefault: what the server writes into spec differs from what stands in Git, which GitOps tools report
-// as drift.
+// TestOnlyStatusHasADefault: what the server writes into spec differs from what stands in Git, which GitOps tools
+// report as drift.
 func TestOnlyStatusHasADefault(t *testing.T) {
 	// Without conditions kstatus takes an object that nobody has looked at yet for one that is done.
 	const pending = `{"conditions":[{"lastTransitionTime":"1970-01-01T00:00:00Z","message":"Waiting for the operator",` +

@@ -55,8 +55,8 @@ type WorkloadProfileSpec struct {
 	// +optional
 	Template *ProfileTemplate `json:"template,omitempty"`
 
-	// requests are the devices of one pod, as in a ResourceClaim and in the order given. The scheduler's allocator searches
-	// in that order. One claim holds at most 32 devices over all requests.
+	// requests are the devices of one pod, as in a ResourceClaim and in the order given. The scheduler's allocator
+	// searches in that order. One claim holds at most 32 devices over all requests.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -88,8 +88,9 @@ type ProfileTemplate struct {
 	Name string `json:"name,omitempty"`
 
 	// updatePolicy says what happens when the profile changes, since Kubernetes makes the spec of a template immutable.
-	// Replace deletes the template and creates it anew at once, after the API server has accepted the new one in a dry run;
-	// claims that exist keep what they have, and pods that are created in between wait for the new one. Unset means Replace.
+	// Replace deletes the template and creates it anew at once, after the API server has accepted the new one in a dry
+	// run; claims that exist keep what they have, and pods that are created in between wait for the new one. Unset means
+	// Replace.
 	// +optional
 	UpdatePolicy TemplateUpdatePolicy `json:"updatePolicy,omitempty"`
 }

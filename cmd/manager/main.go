@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -59,7 +60,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if err := controllers.Setup(mgr, clock.RealClock{}); err != nil {
+	if err := controllers.Setup(ctx, mgr, clock.RealClock{}); err != nil {
 		return err
 	}
 	log.Info("Starting", "version", version)

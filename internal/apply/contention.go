@@ -44,10 +44,12 @@ func newContention() *contention {
 	return &contention{history: map[Ref]*writes{}}
 }
 
-// standing says whether the last write already put this content there, and the caller looks at an older copy: the one that
-// the write replaced, or none although an object was created a moment ago. RetryAfter is when to look again, because the
-// latter may also mean that somebody has deleted the object since.
-func (c *contention) standing(ref Ref, want [sha256.Size]byte, base string, now time.Time) (yes bool, retryAfter time.Duration) {
+// standing says whether the last write already put this content there, and the caller looks at an older copy: the one
+// that the write replaced, or none although an object was created a moment ago. RetryAfter is when to look again,
+// because the latter may also mean that somebody has deleted the object since.
+func (c *contention) standing(
+	ref Ref, want [sha256.Size]byte, base string, now time.Time,
+) (yes bool, retryAfter time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w, known := c.history[ref]

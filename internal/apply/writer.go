@@ -39,7 +39,8 @@ const (
 	FeatureUnavailable Outcome = "FeatureUnavailable"
 	// Contended means that somebody else keeps changing the object.
 	Contended Outcome = "Contended"
-	// Pending means that an event will tell when to go on: an object or namespace is being deleted, or somebody was faster.
+	// Pending means that an event will tell when to go on: an object or namespace is being deleted, or somebody was
+	// faster.
 	Pending Outcome = "Pending"
 	// Failed means that the write failed and is worth another try.
 	Failed Outcome = "Failed"
@@ -121,8 +122,8 @@ func (w execution) one(ctx context.Context, operation Operation) Result {
 	}
 }
 
-// write sends a creation, update or replacement, unless somebody else keeps changing the object, or the caller looked at
-// a copy that is older than the last write.
+// write sends a creation, update or replacement, unless somebody else keeps changing the object, or the caller looked
+// at a copy that is older than the last write.
 func (w execution) write(ctx context.Context, operation Operation) Result {
 	base := ""
 	if operation.have != nil {
@@ -174,10 +175,11 @@ func (w *Writer) apply(ctx context.Context, operation Operation, guard, value st
 		client.FieldOwner(w.manager), client.ForceOwnership)
 }
 
-// create makes an object with an immutable spec, which must not exist yet. The first one of a spec is proved by a dry run:
-// a server that lacks a feature drops fields without a word, and pods would get something else than they ask for.
+// create makes an object with an immutable spec, which must not exist yet. The first one of a spec is proved by a dry
+// run: a server that lacks a feature drops fields without a word, and pods would get something else than they ask
+// for.
 func (w execution) create(ctx context.Context, operation Operation) error {
-	err, known := w.proofs.get(operation.want)
+	known, err := w.proofs.get(operation.want)
 	if !known {
 		err = w.dryRun(ctx, operation)
 		if err == nil || errors.Is(err, errDropped) {
@@ -194,8 +196,8 @@ func (w *Writer) post(ctx context.Context, operation Operation) error {
 	return w.client.Create(ctx, operation.want.in(operation.Namespace), client.FieldOwner(w.manager))
 }
 
-// replace makes an object with an immutable spec anew. A dry run under another name proves first that the new one will be
-// accepted, and the deletion is for the compared object only; then the gap is as short as two requests.
+// replace makes an object with an immutable spec anew. A dry run under another name proves first that the new one
+// will be accepted, and the deletion is for the compared object only; then the gap is as short as two requests.
 func (w *Writer) replace(ctx context.Context, operation Operation) error {
 	if err := w.dryRun(ctx, operation); err != nil {
 		return err
@@ -254,11 +256,11 @@ type proofs struct {
 	known map[*wanted]error
 }
 
-func (p *proofs) get(want *wanted) (err error, known bool) {
+func (p *proofs) get(want *wanted) (known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err, known = p.known[want]
-	return err, known
+	return known, err
 }
 
 func (p *proofs) add(want *wanted, err error) {

@@ -39,11 +39,11 @@ type Entry struct {
 	Memory []string `json:"memory,omitempty"`
 
 	// Cards says how devices name the physical card that they are on.
-	Cards CardKeys `json:"cards,omitempty"`
+	Cards CardKeys `json:"cards,omitzero"`
 }
 
-// CardKeys are names of attributes that name a physical card. Devices of one resource pool that agree in any of them are
-// on the same card.
+// CardKeys are names of attributes that name a physical card. Devices of one resource pool that agree in any of them
+// are on the same card.
 type CardKeys struct {
 	// Self are attributes by which a card names itself.
 	Self []string `json:"self,omitempty"`

@@ -87,7 +87,8 @@ type poolCase struct {
 	want    inventory.PoolCounts
 }
 
-// poolCases are what real clusters and drivers have shown. A case without a driver is of NVIDIA's, and has its card keys.
+// poolCases are what real clusters and drivers have shown. A case without a driver is of NVIDIA's, and has its card
+// keys.
 var poolCases = map[string]poolCase{
 	"ADMIN-03: access for administration allocates nothing": {
 		files: []string{"cases/ADMIN-03.yaml"}, class: nvidia, devices: nvidiaWhole,

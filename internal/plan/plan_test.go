@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -214,7 +215,9 @@ func writePlan(t *testing.T, out io.Writer, refused *plan.Finding, wanted any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Write(content)
+	if _, err := out.Write(content); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCatalogTypesCompile shows that every type of every driver makes a class.

@@ -140,8 +140,8 @@ func (in ProfileInputs) pool(path, name string) (PoolFacts, *Finding) {
 	return pool, nil
 }
 
-// selectNamespaces is the union of the listed namespaces and those whose labels match. Listed ones that do not exist are
-// returned apart.
+// selectNamespaces is the union of the listed namespaces and those whose labels match. Listed ones that do not exist
+// are returned apart.
 func selectNamespaces(
 	spec v1alpha1.NamespaceSelector, existing []Namespace,
 ) (selected, missing []string, refused *Finding) {

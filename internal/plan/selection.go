@@ -139,8 +139,8 @@ func (s selection) unknownProperty(field, instead, example string) *Finding {
 		field, s.driver, instead, example)
 }
 
-// attributeTest is the expression of one attribute requirement. The error is for values that the schema refuses, so that
-// a requirement which did not pass through the API server is refused too.
+// attributeTest is the expression of one attribute requirement. The error is for values that the schema refuses, so
+// that a requirement which did not pass through the API server is refused too.
 func (s selection) attributeTest(r v1alpha1.AttributeRequirement) (string, error) {
 	name := selector.ParseName(r.Name, s.driver)
 	switch r.Operator {

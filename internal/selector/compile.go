@@ -25,8 +25,10 @@ type Compiled struct {
 // Expression is the text that was compiled.
 func (c *Compiled) Expression() string { return c.result.Expression }
 
-// Matches evaluates the expression on one device. An error is what makes the scheduler refuse a pod.
-func (c *Compiled) Matches(ctx context.Context, device dracel.Device) (bool, error) {
+// Matches evaluates the expression on one device. An error is what makes the scheduler refuse a pod. There is nothing
+// to cancel: it reads one device, and its cost is bounded.
+func (c *Compiled) Matches(device dracel.Device) (bool, error) {
+	ctx := context.Background() //nolint:forbidigo // see above: the library wants one
 	matches, _, err := c.result.DeviceMatches(ctx, device)
 	return matches, dracel.EnhanceRuntimeError(err)
 }

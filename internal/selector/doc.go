@@ -9,8 +9,8 @@
 //     (resource.k8s.io/v1 CELSelectorExpressionMaxCost).
 //
 // The forms were chosen by running them through the scheduler's compiler, k8s.io/dynamic-resource-allocation/cel:
-// comparing a version with a value of another type is an error there, and so is looking one up in a constant list, while
-// `type(v) in [string]` is safe and cheap (the obvious `type(v) == string` has an unbounded cost estimate).
+// comparing a version with a value of another type is an error there, and so is looking one up in a constant list,
+// while `type(v) in [string]` is safe and cheap (the obvious `type(v) == string` has an unbounded cost estimate).
 //
 // The package is pure: no client, clock or log. It knows CEL and DRA's device model, and nothing of pools or vendors.
 package selector

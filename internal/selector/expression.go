@@ -121,8 +121,8 @@ func VersionIn(name Name, values ...Version) string {
 	return bindAttribute(name, semverType, AnyOf(tests...))
 }
 
-// VersionBetween matches devices whose attribute is a version within bounds, both included. A nil bound is none. Numbers
-// that a version leaves out count as 0 in atLeast and as any number in atMost.
+// VersionBetween matches devices whose attribute is a version within bounds, both included. A nil bound is none.
+// Numbers that a version leaves out count as 0 in atLeast and as any number in atMost.
 func VersionBetween(name Name, atLeast, atMost *Version) string {
 	var tests []string
 	if atLeast != nil {

@@ -1,11 +1,11 @@
 package selector_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -189,7 +189,7 @@ func FuzzStringMatches(f *testing.F) {
 			{dracel.Device{Driver: driver, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"x": {StringValue: &published}}}, want},
 			{dracel.Device{Driver: driver}, false},
 		} {
-			got, err := compiled.Matches(context.Background(), d.device)
+			got, err := compiled.Matches(d.device)
 			if err != nil || got != d.want {
 				t.Fatalf("pattern %q on %q: got %v, %v, want %v", pattern, published, got, err, d.want)
 			}
@@ -249,7 +249,7 @@ func TestMatchesReportsRuntimeErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compiled.Matches(t.Context(), dracel.Device{Driver: driver}); err == nil || !strings.Contains(err.Error(), "no such key") {
+	if _, err := compiled.Matches(dracel.Device{Driver: driver}); err == nil || !strings.Contains(err.Error(), "no such key") {
 		t.Errorf("got %v, want an error about the missing key", err)
 	}
 }
@@ -272,7 +272,7 @@ func checkMatches(t *testing.T, expression string, devices map[string]dracel.Dev
 	}
 	got := map[string]bool{}
 	for name, device := range devices {
-		matches, err := compiled.Matches(t.Context(), device)
+		matches, err := compiled.Matches(device)
 		if err != nil {
 			t.Errorf("%s fails on device %q: %v", expression, name, err)
 		}

@@ -41,8 +41,8 @@ var stalls = map[string]bool{
 	v1alpha1.ReasonFeatureUnavailable:    true,
 }
 
-// summarize adds Ready, and Stalled or Reconciling while Ready is not True. Ready follows the first of the verdicts that
-// is not True; it is Stalled if any of them is, since no waiting helps then.
+// summarize adds Ready, and Stalled or Reconciling while Ready is not True. Ready follows the first of the verdicts
+// that is not True; it is Stalled if any of them is, since no waiting helps then.
 func summarize(verdicts ...verdict) []metav1.Condition {
 	conditions := make([]metav1.Condition, 0, len(verdicts)+2)
 	var worst, stalled *verdict

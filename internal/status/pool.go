@@ -63,7 +63,8 @@ func (in PoolInputs) classPublished() verdict {
 		return isFalse(published, reason, fmt.Sprintf("Somebody else keeps changing DeviceClass %q; "+
 			"it is corrected with growing delays; metadata.managedFields of the class names who", name))
 	case v1alpha1.ReasonSuspended:
-		return isFalse(published, reason, fmt.Sprintf("DeviceClass %q is not as the spec wants it, and suspend is true", name))
+		return isFalse(published, reason,
+			fmt.Sprintf("DeviceClass %q is not as the spec wants it, and suspend is true", name))
 	default:
 		message := fmt.Sprintf("Writing DeviceClass %q failed and is tried again", name)
 		if in.Class.Detail != "" {

@@ -84,8 +84,8 @@ func (in ProfileInputs) templatesPublished(failures []v1alpha1.ReasonCount) verd
 	return v
 }
 
-// templateMessage says what a reason means and what to do, without the namespaces: whoever may read a profile need not be
-// allowed to know them.
+// templateMessage says what a reason means and what to do, without the namespaces: whoever may read a profile need
+// not be allowed to know them.
 func templateMessage(reason, template string) string {
 	switch reason {
 	case v1alpha1.ReasonNameTaken:
@@ -94,11 +94,11 @@ func templateMessage(reason, template string) string {
 	case v1alpha1.ReasonNamespaceNotFound:
 		return "A namespace that spec.namespaces.names lists does not exist; waiting for it"
 	case v1alpha1.ReasonForbidden:
-		return fmt.Sprintf("Writing ResourceClaimTemplate %q is forbidden in a selected namespace, by authorization or by an "+
-			"admission policy; the operator's log says where and why", template)
+		return fmt.Sprintf("Writing ResourceClaimTemplate %q is forbidden in a selected namespace, by authorization or by "+
+			"an admission policy; the operator's log says where and why", template)
 	case v1alpha1.ReasonFeatureUnavailable:
-		return fmt.Sprintf("The API server would drop a part of ResourceClaimTemplate %q, because a feature is switched off or "+
-			"not known there; nothing is written", template)
+		return fmt.Sprintf("The API server would drop a part of ResourceClaimTemplate %q, because a feature is switched off "+
+			"or not known there; nothing is written", template)
 	case v1alpha1.ReasonSuspended:
 		return fmt.Sprintf("ResourceClaimTemplate %q is not as the spec wants it, and suspend is true", template)
 	case v1alpha1.ReasonNotAccepted:

@@ -196,7 +196,7 @@ func (c *Cluster) probe(path string) func(context.Context, []int) error {
 		},
 	}
 	return func(ctx context.Context, ports []int) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address(ports[0])+path, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address(ports[0])+path, http.NoBody)
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ var _ = Describe("A cluster's life", func() {
 		pids := other.pids()
 		cancel()
 		Eventually(ctx, func() []int { return running(pids) }).WithTimeout(goneWithin).Should(BeEmpty())
-		Eventually(ctx, other.Dir()).WithTimeout(goneWithin).ShouldNot(BeADirectory())
+		Eventually(ctx, other.Dir).WithTimeout(goneWithin).ShouldNot(BeADirectory())
 		Expect(running(shared.pids())).To(Equal(shared.pids()))
 	})
 

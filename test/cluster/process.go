@@ -173,13 +173,18 @@ func (p *process) tail() string {
 // freePorts finds loopback ports that nobody listens on. All of them are held until the last is found, so they
 // differ.
 func freePorts(count int) ([]int, error) {
-	ports := make([]int, 0, count)
+	ports, listeners := make([]int, 0, count), make([]net.Listener, 0, count)
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+	}()
 	for range count {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close()
+		listeners = append(listeners, listener)
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil

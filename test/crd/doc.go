@@ -18,11 +18,11 @@
 //	  field: spec.driver.name
 //	  message: driver.name is immutable
 //
-// name sets metadata.name. {times: 64, text: a} is a text of 64 letters, and {times: 17, item: x} in a list is 17 items.
-// The folder deviceselector is for the type of that name, which stands in both kinds. Its samples have devices instead
-// of spec and are tried in both.
+// name sets metadata.name. {times: 64, text: a} is a text of 64 letters, and {times: 17, item: x} in a list is 17
+// items. The folder deviceselector is for the type of that name, which stands in both kinds. Its samples have devices
+// instead of spec and are tried in both.
 //
-// Every rule of both schemas has a refused sample, and every field and every value of an enum stands in an accepted one:
-// a test compares the samples with the schemas. What a released API accepts it accepts for ever, so a sample may move
-// from refused to accepted and never back.
+// Every rule of both schemas has a refused sample, and every field and every value of an enum stands in an accepted
+// one: a test compares the samples with the schemas. What a released API accepts it accepts for ever, so a sample may
+// move from refused to accepted and never back.
 package crd

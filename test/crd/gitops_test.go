@@ -22,8 +22,8 @@ import (
 
 const configSamples = "../../config/samples"
 
-// TestConfigSamplesAreAppliedAsTheyStand applies what users copy, as GitOps tools do, again and again. Nothing is added to
-// spec, so there is no drift to report, and applying again changes nothing.
+// TestConfigSamplesAreAppliedAsTheyStand applies what users copy, as GitOps tools do, again and again. Nothing is
+// added to spec, so there is no drift to report, and applying again changes nothing.
 func TestConfigSamplesAreAppliedAsTheyStand(t *testing.T) {
 	server := running(t)
 	for file, object := range readConfigSamples(t) {

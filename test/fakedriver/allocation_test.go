@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -97,8 +97,8 @@ var _ = Describe("Allocation by the scheduler", func() {
 		driver := start(s.options(load("example-gpu")))
 		s.published(ctx, 1)
 		const key = "taints.example.com/health"
-		none := resourceapi.DeviceTaint{Key: key, Effect: resourceapi.DeviceTaintEffectNone}
-		noSchedule := resourceapi.DeviceTaint{Key: key, Effect: resourceapi.DeviceTaintEffectNoSchedule}
+		none := resourcev1.DeviceTaint{Key: key, Effect: resourcev1.DeviceTaintEffectNone}
+		noSchedule := resourcev1.DeviceTaint{Key: key, Effect: resourcev1.DeviceTaintEffectNoSchedule}
 		Expect(driver.SetTaint(ctx, s.nodes[0], "gpu-0", none)).To(Succeed())
 		Expect(driver.SetTaint(ctx, s.nodes[0], "gpu-0", noSchedule)).To(Succeed())
 		Expect(driver.SetTaint(ctx, s.nodes[0], "gpu-1", noSchedule)).To(Succeed())

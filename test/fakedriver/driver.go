@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -123,7 +123,7 @@ func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
 }
 
 func (d *Driver) ownSlices() string {
-	return fields.OneTermEqualSelector(resourceapi.ResourceSliceSelectorDriver, d.options.Name).String()
+	return fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorDriver, d.options.Name).String()
 }
 
 // watch sets up what is watched and what an event puts into the queues.
@@ -138,7 +138,7 @@ func (d *Driver) watch(all, own informers.SharedInformerFactory) error {
 		return []string{object.(*corev1.Pod).Spec.NodeName}, nil
 	}})
 	slicesErr := ownSlices.Informer().AddIndexers(cache.Indexers{slicesByPool: func(object any) ([]string, error) {
-		return []string{poolNameOf(object.(*resourceapi.ResourceSlice))}, nil
+		return []string{poolNameOf(object.(*resourcev1.ResourceSlice))}, nil
 	}})
 	if err := errors.Join(podsErr, slicesErr); err != nil {
 		return fmt.Errorf("indexing what driver %s watches: %w", d.options.Name, err)
@@ -249,7 +249,7 @@ func (d *Driver) podChanged(pod *corev1.Pod) {
 	d.enqueuePod(pod)
 }
 
-func (d *Driver) claimChanged(claim *resourceapi.ResourceClaim) {
+func (d *Driver) claimChanged(claim *resourcev1.ResourceClaim) {
 	for _, consumer := range claim.Status.ReservedFor {
 		if consumer.Resource == "pods" {
 			d.podQueue.Add(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name})
@@ -257,7 +257,7 @@ func (d *Driver) claimChanged(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-func (d *Driver) sliceChanged(slice *resourceapi.ResourceSlice) { d.poolQueue.Add(poolNameOf(slice)) }
+func (d *Driver) sliceChanged(slice *resourcev1.ResourceSlice) { d.poolQueue.Add(poolNameOf(slice)) }
 
 // enqueuePod queues a pod that the driver may have something to do with.
 func (d *Driver) enqueuePod(pod *corev1.Pod) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -89,7 +89,7 @@ func (d *Driver) RestoreDevice(ctx context.Context, name, device string) error {
 
 // SetTaint puts a taint on a device, besides those of the shape. One with the same key and effect is replaced. The
 // time is now, unless the taint has one.
-func (d *Driver) SetTaint(ctx context.Context, name, device string, taint resourceapi.DeviceTaint) error {
+func (d *Driver) SetTaint(ctx context.Context, name, device string, taint resourcev1.DeviceTaint) error {
 	if taint.TimeAdded == nil {
 		now := metav1.Now().Rfc3339Copy()
 		taint.TimeAdded = &now
@@ -102,7 +102,7 @@ func (d *Driver) SetTaint(ctx context.Context, name, device string, taint resour
 
 // RemoveTaint takes off a taint that SetTaint put on.
 func (d *Driver) RemoveTaint(
-	ctx context.Context, name, device, key string, effect resourceapi.DeviceTaintEffect,
+	ctx context.Context, name, device, key string, effect resourcev1.DeviceTaintEffect,
 ) error {
 	return d.editDevice(ctx, name, device, func(p *pool) {
 		p.taints[device] = slices.DeleteFunc(p.taints[device], sameTaint(key, effect))
@@ -225,7 +225,7 @@ func (d *Driver) wipe(ctx context.Context, p *pool) error {
 	if err != nil {
 		return fmt.Errorf("listing the slices of pool %s: %w", p.name, err)
 	}
-	var doomed []*resourceapi.ResourceSlice
+	var doomed []*resourcev1.ResourceSlice
 	for i := range list.Items {
 		if belongsTo(&list.Items[i], p.name) {
 			doomed = append(doomed, &list.Items[i])

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
@@ -24,7 +24,7 @@ type pool struct {
 	// absent devices are left out.
 	absent sets.Set[string]
 	// taints are added to the shape's, by device.
-	taints map[string][]resourceapi.DeviceTaint
+	taints map[string][]resourcev1.DeviceTaint
 	// duplicates are published a second time, in a slice of their own.
 	duplicates []string
 	// announced replaces the number of slices that every slice names, if it is not 0.
@@ -45,7 +45,7 @@ type pool struct {
 }
 
 type writtenSlice struct {
-	spec    resourceapi.ResourceSliceSpec
+	spec    resourcev1.ResourceSliceSpec
 	version string
 }
 
@@ -53,13 +53,13 @@ func newPool(name string) *pool {
 	return &pool{
 		name:    name,
 		absent:  sets.New[string](),
-		taints:  map[string][]resourceapi.DeviceTaint{},
+		taints:  map[string][]resourcev1.DeviceTaint{},
 		written: map[string]writtenSlice{},
 	}
 }
 
 // wanted is what the pool should publish: the shape with all changes, but for the generation.
-func (p *pool) wanted(shape *Shape, driver, node string) ([]resourceapi.ResourceSlice, error) {
+func (p *pool) wanted(shape *Shape, driver, node string) ([]resourcev1.ResourceSlice, error) {
 	if p.shape != nil {
 		shape = p.shape
 	}
@@ -67,7 +67,7 @@ func (p *pool) wanted(shape *Shape, driver, node string) ([]resourceapi.Resource
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]resourceapi.Device{}
+	known := map[string]resourcev1.Device{}
 	for i := range rendered {
 		devices := rendered[i].Spec.Devices[:0]
 		for _, device := range rendered[i].Spec.Devices {
@@ -108,7 +108,7 @@ func (p *pool) has(shape *Shape, driver, node, device string) error {
 		return err
 	}
 	for _, slice := range rendered {
-		if slices.ContainsFunc(slice.Spec.Devices, func(d resourceapi.Device) bool { return d.Name == device }) {
+		if slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == device }) {
 			return nil
 		}
 	}
@@ -122,9 +122,9 @@ func sliceName(index int, driver, pool string) string {
 }
 
 // sameTaint reports whether two taints are one: the API identifies them by key and effect.
-func sameTaint(key string, effect resourceapi.DeviceTaintEffect) func(resourceapi.DeviceTaint) bool {
-	return func(taint resourceapi.DeviceTaint) bool { return taint.Key == key && taint.Effect == effect }
+func sameTaint(key string, effect resourcev1.DeviceTaintEffect) func(resourcev1.DeviceTaint) bool {
+	return func(taint resourcev1.DeviceTaint) bool { return taint.Key == key && taint.Effect == effect }
 }
 
 // nodeOf is the node that a slice belongs to, or empty.
-func nodeOf(slice *resourceapi.ResourceSlice) string { return ptr.Deref(slice.Spec.NodeName, "") }
+func nodeOf(slice *resourcev1.ResourceSlice) string { return ptr.Deref(slice.Spec.NodeName, "") }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // content is what a test of wanted slices looks at: device names by slice name, and what each slice announces.
@@ -15,7 +15,7 @@ type content struct {
 	Taints    []string
 }
 
-func contentOf(slices []resourceapi.ResourceSlice) content {
+func contentOf(slices []resourcev1.ResourceSlice) content {
 	c := content{Devices: map[string][]string{}}
 	for _, slice := range slices {
 		names := []string{}
@@ -63,7 +63,7 @@ func TestWanted(t *testing.T) {
 			}},
 		},
 		"a taint is on its device only": {
-			change: func(p *pool) { p.taints["gpu-1"] = []resourceapi.DeviceTaint{{Key: "example.com/broken"}} },
+			change: func(p *pool) { p.taints["gpu-1"] = []resourcev1.DeviceTaint{{Key: "example.com/broken"}} },
 			want: content{Announced: 2, Taints: []string{"gpu-1 example.com/broken"}, Devices: map[string][]string{
 				"0-gpu.example.com-node-7": {}, "1-gpu.example.com-node-7": {"gpu-0", "gpu-1"},
 			}},
@@ -90,7 +90,7 @@ func TestWanted(t *testing.T) {
 }
 
 func TestGeneration(t *testing.T) {
-	rendered := func() []resourceapi.ResourceSlice {
+	rendered := func() []resourcev1.ResourceSlice {
 		wanted, err := newPool("node-7").wanted(mustParse(t, twoSlices), "gpu.example.com", "node-7")
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestGeneration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPool("node-7")
 			p.pending = test.pending
-			var live []resourceapi.ResourceSlice
+			var live []resourcev1.ResourceSlice
 			for i, slice := range rendered()[:test.live] {
 				slice.Spec.Pool.Generation = 4
 				slice.ResourceVersion = "1"

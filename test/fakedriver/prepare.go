@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,9 +113,9 @@ func (d *Driver) patchFinalizers(ctx context.Context, pod *corev1.Pod, directive
 func (d *Driver) holds(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, d.Finalizer()) }
 
 // allocated reports whether the claim has a device of this driver.
-func (d *Driver) allocated(claim *resourceapi.ResourceClaim) bool {
+func (d *Driver) allocated(claim *resourcev1.ResourceClaim) bool {
 	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
-		func(result resourceapi.DeviceRequestAllocationResult) bool { return result.Driver == d.options.Name })
+		func(result resourcev1.DeviceRequestAllocationResult) bool { return result.Driver == d.options.Name })
 }
 
 func usesClaims(pod *corev1.Pod) bool {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +102,7 @@ func (d *Driver) withdrawLater(ctx context.Context, p *pool) error {
 
 // nodeIsGone reports whether the slice's node was deleted. Its kubelet is gone too, so the slice is left to the garbage
 // collector.
-func (d *Driver) nodeIsGone(slice *resourceapi.ResourceSlice) bool {
+func (d *Driver) nodeIsGone(slice *resourcev1.ResourceSlice) bool {
 	node := nodeOf(slice)
 	if node == "" {
 		return false
@@ -112,14 +112,14 @@ func (d *Driver) nodeIsGone(slice *resourceapi.ResourceSlice) bool {
 }
 
 // known are the pool's slices in the cache.
-func (d *Driver) known(name string) []*resourceapi.ResourceSlice {
-	return indexed[*resourceapi.ResourceSlice](d.slices, slicesByPool, name)
+func (d *Driver) known(name string) []*resourcev1.ResourceSlice {
+	return indexed[*resourcev1.ResourceSlice](d.slices, slicesByPool, name)
 }
 
 // belongsTo reports whether a slice of the driver is part of the pool: by node, or for a shared pool by name.
-func belongsTo(slice *resourceapi.ResourceSlice, name string) bool { return poolNameOf(slice) == name }
+func belongsTo(slice *resourcev1.ResourceSlice, name string) bool { return poolNameOf(slice) == name }
 
-func poolNameOf(slice *resourceapi.ResourceSlice) string {
+func poolNameOf(slice *resourcev1.ResourceSlice) string {
 	if node := nodeOf(slice); node != "" {
 		return node
 	}
@@ -127,7 +127,7 @@ func poolNameOf(slice *resourceapi.ResourceSlice) string {
 }
 
 // upToDate reports whether the cache shows exactly what was written last, and that is what is wanted.
-func (d *Driver) upToDate(p *pool, wanted []resourceapi.ResourceSlice) bool {
+func (d *Driver) upToDate(p *pool, wanted []resourcev1.ResourceSlice) bool {
 	known := d.known(p.name)
 	if len(known) != len(wanted) {
 		return false
@@ -146,7 +146,7 @@ func (d *Driver) upToDate(p *pool, wanted []resourceapi.ResourceSlice) bool {
 
 // changed reports whether the slice has to be written. It compares with what was sent, not with what the server made
 // of it: servers fill in defaults and drop fields that they do not know.
-func (p *pool) changed(wanted *resourceapi.ResourceSlice, version string) bool {
+func (p *pool) changed(wanted *resourcev1.ResourceSlice, version string) bool {
 	written, ok := p.written[wanted.Name]
 	if !ok || written.version != version {
 		return true
@@ -211,11 +211,11 @@ func (d *Driver) publish(ctx context.Context, p *pool, at placement, e extent) (
 
 // sortOut divides the live slices into those that may stay, by name, and those that have to go.
 func sortOut(
-	live, wanted []resourceapi.ResourceSlice, e extent,
-) (existing map[string]*resourceapi.ResourceSlice, obsolete []*resourceapi.ResourceSlice) {
-	existing = map[string]*resourceapi.ResourceSlice{}
+	live, wanted []resourcev1.ResourceSlice, e extent,
+) (existing map[string]*resourcev1.ResourceSlice, obsolete []*resourcev1.ResourceSlice) {
+	existing = map[string]*resourcev1.ResourceSlice{}
 	for i := range live {
-		index := slices.IndexFunc(wanted, func(w resourceapi.ResourceSlice) bool { return w.Name == live[i].Name })
+		index := slices.IndexFunc(wanted, func(w resourcev1.ResourceSlice) bool { return w.Name == live[i].Name })
 		if index < 0 || e.only && index >= e.first {
 			obsolete = append(obsolete, &live[i])
 			continue
@@ -227,25 +227,25 @@ func sortOut(
 
 // live are the pool's slices on the server.
 func (d *Driver) live(
-	ctx context.Context, client kubernetes.Interface, name string, spec resourceapi.ResourceSliceSpec,
-) ([]resourceapi.ResourceSlice, error) {
+	ctx context.Context, client kubernetes.Interface, name string, spec resourcev1.ResourceSliceSpec,
+) ([]resourcev1.ResourceSlice, error) {
 	// Not by spec.pool.name: servers before 1.37 do not know that selector.
-	selector := fields.Set{resourceapi.ResourceSliceSelectorDriver: d.options.Name}
+	selector := fields.Set{resourcev1.ResourceSliceSelectorDriver: d.options.Name}
 	if node := ptr.Deref(spec.NodeName, ""); node != "" {
-		selector[resourceapi.ResourceSliceSelectorNodeName] = node
+		selector[resourcev1.ResourceSliceSelectorNodeName] = node
 	}
 	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the slices of pool %s: %w", name, err)
 	}
-	return slices.DeleteFunc(list.Items, func(slice resourceapi.ResourceSlice) bool {
+	return slices.DeleteFunc(list.Items, func(slice resourcev1.ResourceSlice) bool {
 		return !belongsTo(&slice, name)
 	}), nil
 }
 
 // own makes the node the owner of its slices, so that they are collected with it. A shared pool has no owner.
 func (d *Driver) own(
-	ctx context.Context, client kubernetes.Interface, at placement, wanted []resourceapi.ResourceSlice,
+	ctx context.Context, client kubernetes.Interface, at placement, wanted []resourcev1.ResourceSlice,
 ) error {
 	if nodeOf(&wanted[0]) == "" {
 		return nil
@@ -268,7 +268,7 @@ func (d *Driver) own(
 }
 
 // setGeneration decides the generation of what is going to be written.
-func (p *pool) setGeneration(wanted, live []resourceapi.ResourceSlice, e extent) {
+func (p *pool) setGeneration(wanted, live []resourcev1.ResourceSlice, e extent) {
 	generation := int64(0)
 	versions := map[string]string{}
 	for _, slice := range live {
@@ -297,9 +297,9 @@ func (p *pool) setGeneration(wanted, live []resourceapi.ResourceSlice, e extent)
 }
 
 // write creates or updates one slice, or does nothing if it is as wanted.
-func (p *pool) write(ctx context.Context, client kubernetes.Interface, wanted, live *resourceapi.ResourceSlice) error {
+func (p *pool) write(ctx context.Context, client kubernetes.Interface, wanted, live *resourcev1.ResourceSlice) error {
 	api := client.ResourceV1().ResourceSlices()
-	var stored *resourceapi.ResourceSlice
+	var stored *resourcev1.ResourceSlice
 	var err error
 	switch {
 	case live == nil:
@@ -318,7 +318,7 @@ func (p *pool) write(ctx context.Context, client kubernetes.Interface, wanted, l
 }
 
 func (d *Driver) deleteSlices(
-	ctx context.Context, client kubernetes.Interface, doomed []*resourceapi.ResourceSlice,
+	ctx context.Context, client kubernetes.Interface, doomed []*resourcev1.ResourceSlice,
 ) error {
 	for _, slice := range doomed {
 		err := client.ResourceV1().ResourceSlices().Delete(ctx, slice.Name, metav1.DeleteOptions{

@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -50,14 +50,14 @@ var _ = Describe("Publishing", func() {
 	It("follows the driver's pods, and belongs to the node", func(ctx SpecContext) {
 		s := newScene(ctx, "follows", 2)
 		start(s.byPods(s.options(load("example-gpu-partitioned"))))
-		Consistently(func() []resourceapi.ResourceSlice { return s.slices(ctx) }).WithTimeout(aWhile).Should(BeEmpty())
+		Consistently(func() []resourcev1.ResourceSlice { return s.slices(ctx) }).WithTimeout(aWhile).Should(BeEmpty())
 
 		s.createDriverPods(ctx)
 		for _, slice := range s.published(ctx, 4) {
 			node, err := client.CoreV1().Nodes().Get(ctx, *slice.Spec.NodeName, metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(slice.OwnerReferences).To(HaveExactElements(HaveField("UID", node.UID)))
-			Expect(slice.Spec.Pool).To(Equal(resourceapi.ResourcePool{
+			Expect(slice.Spec.Pool).To(Equal(resourcev1.ResourcePool{
 				Name: node.Name, Generation: 1, ResourceSliceCount: 2,
 			}))
 		}

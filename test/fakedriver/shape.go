@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -120,14 +120,14 @@ func ParseShape(name string, data []byte) (*Shape, error) {
 
 // Render makes the slices that the driver publishes for the node, complete but for names, owner and generation. The
 // driver's name replaces the one in the shape. For a shared shape the node only fills placeholders.
-func (s *Shape) Render(driver, node string) ([]resourceapi.ResourceSlice, error) {
-	var rendered []resourceapi.ResourceSlice
+func (s *Shape) Render(driver, node string) ([]resourcev1.ResourceSlice, error) {
+	var rendered []resourcev1.ResourceSlice
 	for i, document := range s.documents {
 		text, err := expand(document, node)
 		if err != nil {
 			return nil, fmt.Errorf("shape %s, document %d: %w", s.name, i+1, err)
 		}
-		var slice resourceapi.ResourceSlice
+		var slice resourcev1.ResourceSlice
 		if err := yaml.UnmarshalStrict([]byte(text), &slice); err != nil {
 			return nil, fmt.Errorf("shape %s, document %d: %w", s.name, i+1, err)
 		}
@@ -139,12 +139,12 @@ func (s *Shape) Render(driver, node string) ([]resourceapi.ResourceSlice, error)
 }
 
 // check refuses what the API server would accept and nobody means.
-func (s *Shape) check(rendered []resourceapi.ResourceSlice, node string) error {
+func (s *Shape) check(rendered []resourcev1.ResourceSlice, node string) error {
 	first := rendered[0].Spec
 	for i, slice := range rendered {
-		if slice.Kind != "ResourceSlice" || slice.APIVersion != resourceapi.SchemeGroupVersion.String() {
+		if slice.Kind != "ResourceSlice" || slice.APIVersion != resourcev1.SchemeGroupVersion.String() {
 			return fmt.Errorf("shape %s, document %d: want kind ResourceSlice of %s",
-				s.name, i+1, resourceapi.SchemeGroupVersion)
+				s.name, i+1, resourcev1.SchemeGroupVersion)
 		}
 		if slice.Spec.Pool.Name == "" || slice.Spec.Pool.Name != first.Pool.Name {
 			return fmt.Errorf("shape %s, document %d: all slices need the same pool name", s.name, i+1)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
@@ -64,24 +64,24 @@ func TestRender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slice := func(spec resourceapi.ResourceSliceSpec) resourceapi.ResourceSlice {
-		var s resourceapi.ResourceSlice
+	slice := func(spec resourcev1.ResourceSliceSpec) resourcev1.ResourceSlice {
+		var s resourcev1.ResourceSlice
 		s.APIVersion, s.Kind = "resource.k8s.io/v1", "ResourceSlice"
 		spec.Driver = "gpu.example.com"
 		spec.NodeName = ptr.To("node-7")
-		spec.Pool = resourceapi.ResourcePool{Name: "node-7", ResourceSliceCount: 2}
+		spec.Pool = resourcev1.ResourcePool{Name: "node-7", ResourceSliceCount: 2}
 		s.Spec = spec
 		return s
 	}
-	want := []resourceapi.ResourceSlice{
-		slice(resourceapi.ResourceSliceSpec{SharedCounters: []resourceapi.CounterSet{{
+	want := []resourcev1.ResourceSlice{
+		slice(resourcev1.ResourceSliceSpec{SharedCounters: []resourcev1.CounterSet{{
 			Name:     "gpu-0-counters",
-			Counters: map[string]resourceapi.Counter{"memory": {Value: resource.MustParse("80Gi")}},
+			Counters: map[string]resourcev1.Counter{"memory": {Value: resource.MustParse("80Gi")}},
 		}}}),
-		slice(resourceapi.ResourceSliceSpec{Devices: []resourceapi.Device{
+		slice(resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{
 			{
 				Name: "gpu-0",
-				Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+				Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 					"uuid":                            {StringValue: ptr.To("GPU-7680ad63-2db9-5fbb-ad72-0e57380df64c")},
 					"resource.kubernetes.io/pciBusID": {StringValue: ptr.To("3cf5:1b:00.0")},
 				},
@@ -143,7 +143,8 @@ func TestBuiltinShapes(t *testing.T) {
 					devices = append(devices, device.Name)
 				}
 			}
-			if slices.Sort(devices); len(slices.Compact(slices.Clone(devices))) != len(devices) || len(devices) == 0 {
+			slices.Sort(devices)
+			if len(slices.Compact(slices.Clone(devices))) != len(devices) || len(devices) == 0 {
 				t.Errorf("devices are not unique, or there are none: %v", devices)
 			}
 		})

@@ -11,7 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -78,20 +78,20 @@ func newScene(ctx context.Context, name string, nodes int) scene {
 		node := cluster.Node{Name: s.nodes[i], Labels: map[string]string{"scene": s.name}}
 		Expect(local.AddNodes(ctx, node)).To(Succeed())
 	}
-	class := &resourceapi.DeviceClass{
+	class := &resourcev1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name},
-		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{
-			CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", s.driver)},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", s.driver)},
 		}}},
 	}
 	_, err = client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	_, err = client.ResourceV1().ResourceClaimTemplates(s.name).Create(ctx, &resourceapi.ResourceClaimTemplate{
+	_, err = client.ResourceV1().ResourceClaimTemplates(s.name).Create(ctx, &resourcev1.ResourceClaimTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"},
-		Spec: resourceapi.ResourceClaimTemplateSpec{Spec: resourceapi.ResourceClaimSpec{
-			Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{
+			Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 				Name:    "gpu",
-				Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: s.name},
+				Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: s.name},
 			}}},
 		}},
 	}, metav1.CreateOptions{})
@@ -115,7 +115,7 @@ func (s scene) remove(ctx context.Context) {
 	nodes := metav1.ListOptions{LabelSelector: "scene=" + s.name}
 	Expect(client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, nodes)).To(Succeed())
 	Expect(client.ResourceV1().DeviceClasses().Delete(ctx, s.name, metav1.DeleteOptions{})).To(Succeed())
-	slices := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + s.driver}
+	slices := metav1.ListOptions{FieldSelector: resourcev1.ResourceSliceSelectorDriver + "=" + s.driver}
 	Expect(client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, slices)).To(Succeed())
 	Expect(client.CoreV1().Namespaces().Delete(ctx, s.name, metav1.DeleteOptions{})).To(Succeed())
 }
@@ -169,17 +169,17 @@ func parse(text string) *fakedriver.Shape {
 }
 
 // slices are those of the scene's driver, in the order of their names.
-func (s scene) slices(ctx context.Context) []resourceapi.ResourceSlice {
+func (s scene) slices(ctx context.Context) []resourcev1.ResourceSlice {
 	GinkgoHelper()
 	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{
-		FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + s.driver,
+		FieldSelector: resourcev1.ResourceSliceSelectorDriver + "=" + s.driver,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return list.Items
 }
 
 // published waits until the driver has published count slices.
-func (s scene) published(ctx context.Context, count int) []resourceapi.ResourceSlice {
+func (s scene) published(ctx context.Context, count int) []resourcev1.ResourceSlice {
 	GinkgoHelper()
 	Eventually(func() int { return len(s.slices(ctx)) }).WithTimeout(soon).Should(Equal(count))
 	return s.slices(ctx)

@@ -1,5 +1,5 @@
-// Package install puts the operator's manifests, as they stand in config, into a cluster. Suites and the demo use it, so
-// that they run under the rights that users give the operator, and under no other.
+// Package install puts the operator's manifests, as they stand in config, into a cluster. Suites and the demo use it,
+// so that they run under the rights that users give the operator, and under no other.
 //
 // The package must not be imported by the product.
 package install

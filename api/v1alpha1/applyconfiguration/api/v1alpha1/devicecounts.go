@@ -14,8 +14,8 @@ type DeviceCountsApplyConfiguration struct {
 	Allocated *int32 `json:"allocated,omitempty"`
 	// available is how many of them a claim without tolerations could get now.
 	Available *int32 `json:"available,omitempty"`
-	// unavailable is how many are neither: tainted NoSchedule or NoExecute, on no ready and schedulable node, or blocked by
-	// an allocated device with which they share hardware.
+	// unavailable is how many are neither: tainted NoSchedule or NoExecute, on no ready and schedulable node, or blocked
+	// by an allocated device with which they share hardware.
 	Unavailable *int32 `json:"unavailable,omitempty"`
 }
 

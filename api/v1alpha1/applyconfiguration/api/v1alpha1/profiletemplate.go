@@ -15,8 +15,9 @@ type ProfileTemplateApplyConfiguration struct {
 	// name it.
 	Name *string `json:"name,omitempty"`
 	// updatePolicy says what happens when the profile changes, since Kubernetes makes the spec of a template immutable.
-	// Replace deletes the template and creates it anew at once, after the API server has accepted the new one in a dry run;
-	// claims that exist keep what they have, and pods that are created in between wait for the new one. Unset means Replace.
+	// Replace deletes the template and creates it anew at once, after the API server has accepted the new one in a dry
+	// run; claims that exist keep what they have, and pods that are created in between wait for the new one. Unset means
+	// Replace.
 	UpdatePolicy *apiv1alpha1.TemplateUpdatePolicy `json:"updatePolicy,omitempty"`
 }
 

@@ -11,8 +11,8 @@ type WorkloadProfileSpecApplyConfiguration struct {
 	Namespaces *NamespaceSelectorApplyConfiguration `json:"namespaces,omitempty"`
 	// template shapes the ResourceClaimTemplate; unset means a template of the profile's name.
 	Template *ProfileTemplateApplyConfiguration `json:"template,omitempty"`
-	// requests are the devices of one pod, as in a ResourceClaim and in the order given. The scheduler's allocator searches
-	// in that order. One claim holds at most 32 devices over all requests.
+	// requests are the devices of one pod, as in a ResourceClaim and in the order given. The scheduler's allocator
+	// searches in that order. One claim holds at most 32 devices over all requests.
 	Requests []DeviceRequestApplyConfiguration `json:"requests,omitempty"`
 	// suspend set to true stops every write and every deletion of child objects, while status goes on; what is published
 	// stays. Deletion of the profile is not suspended. Unset means false.
