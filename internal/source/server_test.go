@@ -30,7 +30,9 @@ type server struct {
 
 	mutex   sync.Mutex
 	version int
-	objects map[string]map[string]json.RawMessage
+	// forgotten is the version up to which the server remembers no events.
+	forgotten int
+	objects   map[string]map[string]json.RawMessage
 	// pageSize is how many objects a list has at most.
 	pageSize int
 	// noStreams refuses to stream lists, as servers before 1.34 do.
@@ -172,17 +174,24 @@ func (s *server) change(
 	}
 }
 
-// dropWatches ends all watches as a server does that has forgotten where they were.
+// dropWatches forgets what was before, as a server does that has compacted: watches end, and one that wants to go on from
+// there is refused.
 func (s *server) dropWatches() {
+	s.forgotten = s.version
+	for events := range s.watches {
+		events <- expired()
+		close(events)
+		delete(s.watches, events)
+	}
+}
+
+// expired tells a watch that the server has forgotten where it was.
+func expired() watchEvent {
 	gone, _ := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
 	})
-	for events := range s.watches {
-		events <- watchEvent{Type: "ERROR", Object: gone}
-		close(events)
-		delete(s.watches, events)
-	}
+	return watchEvent{Type: "ERROR", Object: gone}
 }
 
 // asked are the requests for a resource that satisfy a condition.
@@ -290,6 +299,11 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, resource string, 
 		initial = append(initial, s.bookmark(resource))
 	} else {
 		from, _ := strconv.Atoi(query.Get("resourceVersion"))
+		if from < s.forgotten {
+			initial = append(initial, expired())
+			close(events)
+			delete(s.watches, events)
+		}
 		for _, told := range s.told {
 			if told.resource == resource && told.version > from {
 				initial = append(initial, told.event)
