@@ -30,6 +30,7 @@ type poolReconciler struct {
 	compiler  *selector.Compiler
 	inventory *inventory.Inventory
 	children  *apply.Writer
+	server    *server
 	status    *statusWriter
 	clock     clock.PassiveClock
 }
@@ -45,8 +46,11 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, nil
 	}
 
-	wanted := plan.ForPool(plan.PoolInputs{Pool: pool, Catalog: r.catalog, Compiler: r.compiler})
-	have, err := r.reader.Classes(ctx, pool.Name, wanted.ClassName)
+	have, err := r.reader.Classes(ctx, pool.Name, plan.ClassName(pool))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, err := r.plan(ctx, pool, have)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -67,6 +71,22 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	return published.result(ctx)
+}
+
+func (r *poolReconciler) plan(ctx context.Context, pool *v1alpha1.GpuPool, have []client.Object) (plan.Pool, error) {
+	inputs := plan.PoolInputs{Pool: pool, Catalog: r.catalog, Compiler: r.compiler}
+	var err error
+	if plan.PoolAsksForSharing(pool) {
+		if inputs.Server, err = r.server.ask(ctx, have); err != nil {
+			return plan.Pool{}, err
+		}
+	}
+	if plan.FactsOf(pool).ExtendedResourceName != "" {
+		if inputs.Classes, inputs.Pools, err = r.reader.ExtendedResources(ctx); err != nil {
+			return plan.Pool{}, err
+		}
+	}
+	return plan.ForPool(inputs), nil
 }
 
 func (r *poolReconciler) publish(

@@ -70,12 +70,17 @@ func whileSuspended(action apply.Action) string {
 		return v1alpha1.ReasonPublished
 	case apply.Refuse:
 		return v1alpha1.ReasonNameTaken
+	case apply.Leave:
+		return v1alpha1.ReasonOutOfDate
 	}
 	return v1alpha1.ReasonSuspended
 }
 
 // childOf says in the words of the API what became of an operation.
 func childOf(result apply.Result) status.Child {
+	if result.Dropped {
+		return status.Child{Reason: v1alpha1.ReasonFeatureUnavailable}
+	}
 	if result.Outcome.Good() {
 		return status.Child{Reason: v1alpha1.ReasonPublished}
 	}
@@ -83,6 +88,8 @@ func childOf(result apply.Result) status.Child {
 	switch result.Outcome {
 	case apply.NameTaken:
 		return status.Child{Reason: v1alpha1.ReasonNameTaken}
+	case apply.OutOfDate:
+		return status.Child{Reason: v1alpha1.ReasonOutOfDate}
 	case apply.FeatureUnavailable:
 		return status.Child{Reason: v1alpha1.ReasonFeatureUnavailable}
 	case apply.Forbidden:

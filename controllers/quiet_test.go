@@ -5,10 +5,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
+	"github.com/gpupool/gpupool-operator/test/operator"
 )
 
 var _ = Describe("At rest", Serial, func() {
@@ -25,19 +25,19 @@ var _ = Describe("At rest", Serial, func() {
 		settle(requests)
 
 		By("applying everything again")
-		before := requests.sent()
+		before := requests.Writes()
 		apply(poolYAML, pool, nodes)
 		apply(profileYAML, profile, pool, 2)
 		By("reconciling everything again")
 		for _, object := range []client.Object{classNamed(pool + ".gpupool.dev"), templateIn(namespace, profile)} {
 			touch(object)
 		}
-		Consistently(requests.sent).Should(Equal(before))
+		Consistently(requests.Writes).Should(Equal(before))
 
 		By("restarting the operator")
-		second := &recorder{}
-		DeferCleanup(startOperator(operator, second))
-		Consistently(second.sent).Should(BeEmpty())
+		second := &operator.Recorder{}
+		DeferCleanup(startOperator(rights, second))
+		Consistently(second.Writes).Should(BeEmpty())
 	})
 })
 
@@ -51,28 +51,28 @@ func touch(object client.Object) {
 }
 
 // settle waits until an operator has sent no write for a while.
-func settle(of *recorder) {
+func settle(of *operator.Recorder) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		before := of.sent()
-		g.Consistently(of.sent).WithTimeout(calm / 2).Should(Equal(before))
+		before := of.Writes()
+		g.Consistently(of.Writes).WithTimeout(calm / 2).Should(Equal(before))
 	}).Should(Succeed())
 }
 
 var _ = Describe("A killed operator", Serial, func() {
 	// crash runs an operator that dies after n writes, then one that lives, and returns how many writes the first one got
 	// through.
-	crash := func(rights *rest.Config, n int, done func()) int {
+	crash := func(n int, done func()) int {
 		GinkgoHelper()
-		dying := &recorder{}
-		dying.cutAfter(n)
+		dying := &operator.Recorder{}
+		dying.CutAfter(n)
 		stop := startOperator(rights, dying)
 		settle(dying)
 		stop()
-		stop = startOperator(rights, &recorder{})
+		stop = startOperator(rights, &operator.Recorder{})
 		done()
 		stop()
-		return len(dying.sent())
+		return len(dying.Writes())
 	}
 
 	It("ends in the same objects, wherever it was killed", func() {
@@ -87,7 +87,7 @@ var _ = Describe("A killed operator", Serial, func() {
 			second := newNamespace(map[string]string{"profile": profile})
 			apply(poolYAML, pool, nodes)
 			apply(profileYAML, profile, pool, 1)
-			got := crash(operator, n, func() {
+			got := crash(n, func() {
 				Eventually(readPool(pool)).Should(And(beReady(), haveDevices(8, 0, 8, 0)))
 				Eventually(readProfile(profile)).Should(And(beReady(), haveNamespaces(2, 2)))
 			})
@@ -98,7 +98,7 @@ var _ = Describe("A killed operator", Serial, func() {
 
 			By("killing it in the middle of a replacement")
 			apply(profileYAML, profile, pool, 3)
-			got += crash(operator, n, func() {
+			got += crash(n, func() {
 				Eventually(readProfile(profile)).Should(And(beReady(), haveNamespaces(2, 2)))
 			})
 			for _, namespace := range []string{first, second} {

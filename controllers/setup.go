@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -90,19 +91,20 @@ func Setup(ctx context.Context, mgr manager.Manager, clk clock.PassiveClock) err
 	compiler := selector.NewCompiler(rememberedSelectors)
 	reader := snapshot.Reader{Cache: mgr.GetCache()}
 	children := apply.NewWriter(mgr.GetClient(), v1alpha1.FieldManager, clk)
+	answers := &server{writer: children, clock: clk}
 	statuses := &statusWriter{client: mgr.GetClient(), events: announcer{mgr.GetEventRecorder("gpupool-operator")}}
 	find := mapper{cache: mgr.GetCache()}
 
 	pools := &poolReconciler{
 		cache: mgr.GetCache(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
-		children: children, status: statuses, clock: clk,
+		children: children, server: answers, status: statuses, clock: clk,
 	}
 	if err := pools.setup(mgr, find, changes); err != nil {
 		return fmt.Errorf("setting up the GpuPool controller: %w", err)
 	}
 	profiles := &profileReconciler{
 		cache: mgr.GetCache(), reader: reader, catalog: drivers, compiler: compiler, inventory: devices,
-		children: children, status: statuses, clock: clk,
+		children: children, server: answers, status: statuses, clock: clk,
 	}
 	if err := profiles.setup(mgr, find, changes); err != nil {
 		return fmt.Errorf("setting up the WorkloadProfile controller: %w", err)
@@ -115,6 +117,7 @@ func (r *poolReconciler) setup(mgr manager.Manager, find mapper, changes *bell) 
 		Named("gpupool").
 		For(&v1alpha1.GpuPool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&resourcev1.DeviceClass{}, enqueue(find.poolsOfClass)).
+		Watches(&v1alpha1.GpuPool{}, enqueue(find.poolsOfSameName), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(changes.source(r.clock, func(ctx context.Context, change inventory.Change) []reconcile.Request {
 			return find.pools(ctx, func(pool *v1alpha1.GpuPool) bool {
 				return change.TouchesPool(pool.Spec.Driver.Name, plan.ClassName(pool))
@@ -135,7 +138,9 @@ func (r *profileReconciler) setup(mgr manager.Manager, find mapper, changes *bel
 		Watches(&corev1.Namespace{}, enqueue(find.profilesOfNamespace), builder.WithPredicates(namespaceChanged)).
 		WatchesRawSource(changes.source(r.clock, func(ctx context.Context, change inventory.Change) []reconcile.Request {
 			return find.profiles(ctx, func(profile *v1alpha1.WorkloadProfile) bool {
-				return change.TouchesProfile(profile.Name)
+				return change.TouchesProfile(profile.Name) || slices.ContainsFunc(plan.PoolNames(profile), func(pool string) bool {
+					return change.TouchesPool(find.driverOf(ctx, pool), "")
+				})
 			})
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).

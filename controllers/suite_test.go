@@ -3,8 +3,6 @@ package controllers_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,17 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/fakedriver"
 	"github.com/gpupool/gpupool-operator/test/install"
+	"github.com/gpupool/gpupool-operator/test/operator"
 )
 
 // The suite runs on a real control plane. The operator runs in this process, under the rights that config/rbac gives
@@ -38,14 +33,15 @@ import (
 var (
 	suiteContext context.Context
 	running      *cluster.Cluster
-	k8s          client.Client // the cluster's administrator, without a cache
-	operator     *rest.Config  // the operator's own rights
-	requests     *recorder     // what the shared operator sent
+	k8s          client.Client      // the cluster's administrator, without a cache
+	rights       *rest.Config       // the operator's own
+	requests     *operator.Recorder // what the shared operator sent
 )
 
 const (
-	// soon is how long anything may take that the operator has to do. It is a limit for broken code, not a measure.
-	soon = 20 * time.Second
+	// soon is how long anything may take that the operator or Kubernetes has to do. It is a limit for broken code, not a
+	// measure; the garbage collector may need 30 seconds to learn of a new kind.
+	soon = 45 * time.Second
 	// calm is how long nothing must happen for the operator to be at rest.
 	calm = 3 * time.Second
 )
@@ -73,10 +69,10 @@ var _ = BeforeSuite(func() {
 	k8s, err = client.New(running.Config, client.Options{Scheme: scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
-	operator, err = running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
+	rights, err = running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
 	Expect(err).NotTo(HaveOccurred())
 
-	requests = &recorder{}
+	requests = &operator.Recorder{}
 	sharedOperator.start()
 	DeferCleanup(func() { sharedOperator.stop() })
 })
@@ -86,7 +82,7 @@ var sharedOperator operatorProcess
 
 type operatorProcess struct{ stop func() }
 
-func (o *operatorProcess) start() { o.stop = startOperator(operator, requests) }
+func (o *operatorProcess) start() { o.stop = startOperator(rights, requests) }
 
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -96,83 +92,11 @@ func scheme() *runtime.Scheme {
 }
 
 // startOperator runs the operator in this process and returns what stops it.
-func startOperator(rights *rest.Config, sent *recorder) (stop func()) {
-	config := rest.CopyConfig(rights)
-	config.Wrap(sent.wrap)
-	mgr, err := ctrl.NewManager(config, managerOptions())
+func startOperator(rights *rest.Config, writes *operator.Recorder) (stop func()) {
+	stopped, err := operator.Start(suiteContext, rights, writes, GinkgoLogr)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(controllers.Setup(suiteContext, mgr, clock.RealClock{})).To(Succeed())
-	ctx, cancel := context.WithCancel(suiteContext)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return func() {
-		cancel()
-		Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
-	}
+	return func() { Expect(stopped()).To(Succeed()) }
 }
-
-func managerOptions() ctrl.Options {
-	return ctrl.Options{
-		Scheme:  scheme(),
-		Cache:   controllers.CacheOptions(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Logger:  GinkgoLogr,
-		// Some specs run an operator of their own beside the shared one, one after the other.
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	}
-}
-
-// recorder notes the write requests of an operator, and can cut its connection.
-type recorder struct {
-	mu     sync.Mutex
-	writes []string
-	// left is after how many writes every further one fails, as if the operator had died; negative is never.
-	left int
-	cut  bool
-}
-
-func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if request.Method != http.MethodGet && !r.allow(request) {
-			return nil, fmt.Errorf("the operator is dead")
-		}
-		return next.RoundTrip(request)
-	})
-}
-
-func (r *recorder) allow(request *http.Request) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if strings.Contains(request.URL.Path, "/events") {
-		return true // events are told, not stated, and come when they come
-	}
-	if r.cut {
-		if r.left == 0 {
-			return false
-		}
-		r.left--
-	}
-	r.writes = append(r.writes, request.Method+" "+request.URL.Path)
-	return true
-}
-
-// cutAfter lets n more writes through.
-func (r *recorder) cutAfter(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cut, r.left = true, n
-}
-
-// sent are the writes so far.
-func (r *recorder) sent() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string(nil), r.writes...)
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // apply applies YAML, as a GitOps tool does.
 func apply(text string, args ...any) {
@@ -190,7 +114,7 @@ func unique(prefix string) string {
 	names.Lock()
 	defer names.Unlock()
 	names.last++
-	return fmt.Sprintf("%s-%d", prefix, names.last)
+	return fmt.Sprintf("%s-%03d", prefix, names.last)
 }
 
 // newNamespace makes a namespace that is deleted after the spec. Nobody waits for it: emptying one takes seconds.
@@ -211,15 +135,21 @@ func newNodes(n int, driverName, shape string) (pool string, driver *fakedriver.
 		Expect(running.AddNodes(suiteContext, cluster.Node{Name: name, Labels: map[string]string{"pool": pool}})).To(Succeed())
 		DeferCleanup(func() { Expect(running.DeleteNode(suiteContext, name)).To(Succeed()) })
 	}
+	return pool, serve(pool, driverName, shape)
+}
+
+// serve starts a driver on the nodes with a label, until the end of the spec.
+func serve(pool, driverName, shape string) *fakedriver.Driver {
+	GinkgoHelper()
 	loaded, err := fakedriver.LoadShape(shape)
 	Expect(err).NotTo(HaveOccurred())
-	driver, err = fakedriver.Start(suiteContext, running.Config, fakedriver.Options{
+	driver, err := fakedriver.Start(suiteContext, running.Config, fakedriver.Options{
 		Name: driverName, Mode: fakedriver.Always, Shape: fakedriver.Everywhere(loaded),
 		Nodes: labels.SelectorFromSet(labels.Set{"pool": pool}),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(driver.Stop)
-	return pool, driver
+	return driver
 }
 
 // remove deletes an object and waits until it is gone.
@@ -279,4 +209,9 @@ type namespaceList = corev1.NamespaceList
 
 func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: named(name)}
+}
+
+// waitASecond is for the few things that tell times apart by seconds only.
+func waitASecond() {
+	<-time.After(time.Second)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -28,12 +29,38 @@ type mapper struct {
 	cache client.Reader
 }
 
-// poolsOfClass are the pool that a DeviceClass was written for and the pools that want its name: one of them may be
-// waiting for the name to become free.
-func (m mapper) poolsOfClass(ctx context.Context, class client.Object) []reconcile.Request {
+// poolsOfClass are the pool that a DeviceClass was written for and the pools that want its name or its extended resource
+// name: one of them may be waiting for the name to become free.
+func (m mapper) poolsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
+	extendedResourceName := ""
+	if class, ok := object.(*resourcev1.DeviceClass); ok && class.Spec.ExtendedResourceName != nil {
+		extendedResourceName = *class.Spec.ExtendedResourceName
+	}
 	return m.pools(ctx, func(pool *v1alpha1.GpuPool) bool {
-		return plan.ClassName(pool) == class.GetName() || class.GetLabels()[v1alpha1.PoolLabel] == pool.Name
+		facts := plan.FactsOf(pool)
+		return facts.ClassName == object.GetName() || object.GetLabels()[v1alpha1.PoolLabel] == pool.Name ||
+			extendedResourceName != "" && facts.ExtendedResourceName == extendedResourceName
 	})
+}
+
+// poolsOfSameName are the pools that want the same extended resource name as a pool.
+func (m mapper) poolsOfSameName(ctx context.Context, object client.Object) []reconcile.Request {
+	changed, ok := object.(*v1alpha1.GpuPool)
+	if !ok || plan.FactsOf(changed).ExtendedResourceName == "" {
+		return nil
+	}
+	return m.pools(ctx, func(pool *v1alpha1.GpuPool) bool {
+		return plan.FactsOf(pool).ExtendedResourceName == plan.FactsOf(changed).ExtendedResourceName
+	})
+}
+
+// driverOf is the driver of a pool, empty if there is no such pool.
+func (m mapper) driverOf(ctx context.Context, pool string) string {
+	object := &v1alpha1.GpuPool{}
+	if m.cache.Get(ctx, client.ObjectKey{Name: pool}, object) != nil {
+		return ""
+	}
+	return object.Spec.Driver.Name
 }
 
 // profilesOfClass are the profiles that take devices from a pool whose DeviceClass it is.

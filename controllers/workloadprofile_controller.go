@@ -31,6 +31,7 @@ type profileReconciler struct {
 	compiler  *selector.Compiler
 	inventory *inventory.Inventory
 	children  *apply.Writer
+	server    *server
 	status    *statusWriter
 	clock     clock.PassiveClock
 }
@@ -64,6 +65,7 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		Profile:   profile,
 		Plan:      wanted,
 		Templates: published.templates(wanted.TemplateName, wanted.Selected),
+		TakeWhole: r.takeWhole(wanted.Sources),
 		Claims:    r.claims(profile.Name),
 		Now:       r.clock.Now(),
 	}), published)
@@ -74,17 +76,20 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 }
 
 func (r *profileReconciler) plan(ctx context.Context, profile *v1alpha1.WorkloadProfile) (plan.Profile, error) {
-	pools, err := r.reader.Pools(ctx, profile)
-	if err != nil {
+	inputs := plan.ProfileInputs{Profile: profile, Catalog: r.catalog, Compiler: r.compiler}
+	var err error
+	if inputs.Pools, err = r.reader.PoolsOf(ctx, profile); err != nil {
 		return plan.Profile{}, err
 	}
-	namespaces, err := r.reader.Namespaces(ctx)
-	if err != nil {
+	if inputs.Namespaces, err = r.reader.Namespaces(ctx); err != nil {
 		return plan.Profile{}, err
 	}
-	return plan.ForProfile(plan.ProfileInputs{
-		Profile: profile, Pools: pools, Namespaces: namespaces, Catalog: r.catalog, Compiler: r.compiler,
-	}), nil
+	if plan.ProfileAsksForSharing(profile, inputs.Pools) {
+		if inputs.Server, err = r.server.ask(ctx, nil); err != nil {
+			return plan.Profile{}, err
+		}
+	}
+	return plan.ForProfile(inputs), nil
 }
 
 func (r *profileReconciler) publish(
@@ -94,7 +99,9 @@ func (r *profileReconciler) publish(
 	if wanted.Refused != nil {
 		return keepAsIs(owner, have), nil
 	}
-	wants := []apply.Want{{Config: wanted.Template, Namespaced: true, Namespaces: wanted.Selected}}
+	wants := []apply.Want{{
+		Config: wanted.Template, Namespaced: true, Namespaces: wanted.Selected, KeepOld: wanted.KeepOld,
+	}}
 	operations, err := apply.Compute(owner, wants, have)
 	if err != nil {
 		return publication{}, err
@@ -111,4 +118,18 @@ func (r *profileReconciler) claims(profile string) *inventory.ClaimCounts {
 		return &counts
 	}
 	return nil
+}
+
+// takeWhole is how many sources take shared devices whole.
+func (r *profileReconciler) takeWhole(sources []plan.Source) int {
+	count := 0
+	for _, source := range sources {
+		if source.Shares == nil {
+			continue
+		}
+		if takes, known := r.inventory.TakesWholeDevice(*source.Shares); known && takes {
+			count++
+		}
+	}
+	return count
 }

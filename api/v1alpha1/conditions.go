@@ -13,6 +13,9 @@ const (
 	// ConditionInventoryComplete says whether every resource pool of the driver on the pool's nodes is complete. It does
 	// not enter Ready: a node that republishes its devices is normal.
 	ConditionInventoryComplete = "InventoryComplete"
+	// ConditionDevicesFound says whether any device of the driver on the pool's nodes is as spec.devices wants it. It does
+	// not enter Ready: hardware may still come.
+	ConditionDevicesFound = "DevicesFound"
 	// ConditionTemplatesPublished says whether every selected namespace has the profile's current template.
 	ConditionTemplatesPublished = "TemplatesPublished"
 	// ConditionReady sums up: Accepted, ClassPublished and DriverReady of a GpuPool; Accepted and TemplatesPublished of a
@@ -34,6 +37,18 @@ const (
 	// ReasonUnknownDeviceProperty means that the operator does not know how the driver publishes a neutral field that the
 	// spec uses. The user must say it with devices.attributes or devices.selectors instead.
 	ReasonUnknownDeviceProperty = "UnknownDeviceProperty"
+	// ReasonDeviceClassNameRequired means that the driver looks at the name of the DeviceClass, and that the pool must be
+	// deleted and created with the deviceClass.name that the message gives.
+	ReasonDeviceClassNameRequired = "DeviceClassNameRequired"
+	// ReasonAllocationModeRequired means that a claim on devices of the driver must use the allocationMode that the
+	// message gives. The user must set it.
+	ReasonAllocationModeRequired = "AllocationModeRequired"
+	// ReasonParametersTooLarge means that the parameters of a config have more than the 10 KiB that Kubernetes allows. The
+	// user must shorten them.
+	ReasonParametersTooLarge = "ParametersTooLarge"
+	// ReasonTemplateTooLarge means that the rendered ResourceClaimTemplate is larger than the API server stores. The user
+	// must shorten selectors or config.
+	ReasonTemplateTooLarge = "TemplateTooLarge"
 	// ReasonPoolNotFound means that a request names a GpuPool that does not exist. It heals when the pool comes.
 	ReasonPoolNotFound = "PoolNotFound"
 	// ReasonPoolNotPublished means that the DeviceClass of a GpuPool that a request names is not published yet. It heals
@@ -48,6 +63,9 @@ const (
 	// ReasonNameTaken means that an object of that name exists and belongs to somebody else. Nothing is written. The user
 	// must delete that object or choose another name.
 	ReasonNameTaken = "NameTaken"
+	// ReasonExtendedResourceNameTaken means that another DeviceClass holds deviceClass.extendedResourceName. The class is
+	// published without the name. The user must choose another name, or free it.
+	ReasonExtendedResourceNameTaken = "ExtendedResourceNameTaken"
 	// ReasonContended means that somebody else keeps changing an object that the operator writes. The operator corrects it
 	// with growing delays.
 	ReasonContended = "Contended"
@@ -57,9 +75,16 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonNotAccepted means that the spec is not accepted, so that this cannot be judged; see Accepted.
 	ReasonNotAccepted = "NotAccepted"
-	// ReasonFeatureUnavailable means that the API server would drop a part of what the spec asks for, because a feature is
-	// switched off or not known there. Nothing is written.
+	// ReasonFeatureUnavailable means that the API server drops a part of what the spec asks for, because a feature is
+	// switched off or not known there. A template is not written then, since pods would get something else than they ask
+	// for; a DeviceClass is published without the part.
 	ReasonFeatureUnavailable = "FeatureUnavailable"
+	// ReasonOutOfDate means that template.updatePolicy is OnDelete and that published templates are older than the spec.
+	// They stay until somebody deletes them.
+	ReasonOutOfDate = "OutOfDate"
+	// ReasonAdminAccessNotAllowed means that a selected namespace lacks the label that allows adminAccess. The user must
+	// label it, or select other namespaces.
+	ReasonAdminAccessNotAllowed = "AdminAccessNotAllowed"
 	// ReasonNoNamespaces means that spec.namespaces selects no namespace; there is nothing to publish.
 	ReasonNoNamespaces = "NoNamespaces"
 	// ReasonNamespaceNotFound means that a namespace that spec.namespaces.names lists does not exist. It heals when the
@@ -92,6 +117,22 @@ const (
 	ReasonIncomplete = "Incomplete"
 	// ReasonSyncing means that the operator has not yet read the cluster's ResourceSlices, ResourceClaims and Nodes once.
 	ReasonSyncing = "Syncing"
+)
+
+// Reasons of DevicesFound.
+const (
+	// ReasonFound means that at least one device is as spec.devices wants it.
+	ReasonFound = "Found"
+	// ReasonNoMatchingDevice means that the driver publishes devices on the selected nodes and none is as spec.devices
+	// wants it, or that it publishes none. status.excluded says which field keeps them out.
+	ReasonNoMatchingDevice = "NoMatchingDevice"
+)
+
+// Hazards of a WorkloadProfile, in status.hazards.
+const (
+	// HazardTakesWholeDevice is a request on shared devices that names no amount of a capacity of which the driver's
+	// default takes all. Claims of the profile then share no device.
+	HazardTakesWholeDevice = "TakesWholeDevice"
 )
 
 // Reasons of Ready, Reconciling and Stalled. A False or Unknown Ready otherwise carries the reason of the first

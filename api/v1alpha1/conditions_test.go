@@ -65,9 +65,10 @@ func constantsOf(t *testing.T, spec *ast.ValueSpec, prefix string) []constant {
 	return found
 }
 
-// TestConditionsAndReasonsAreDocumented: dashboards and alerts are built on these words, so each says what it means.
-func TestConditionsAndReasonsAreDocumented(t *testing.T) {
-	for _, prefix := range []string{"Condition", "Reason"} {
+// TestConditionsReasonsAndHazardsAreDocumented: dashboards and alerts are built on these words, so each says what it
+// means.
+func TestConditionsReasonsAndHazardsAreDocumented(t *testing.T) {
+	for _, prefix := range []string{"Condition", "Reason", "Hazard"} {
 		owner := map[string]string{}
 		for _, c := range constants(t, prefix) {
 			if !strings.HasPrefix(c.doc, c.name+" ") || !strings.HasSuffix(c.doc, ".") {

@@ -187,13 +187,39 @@ type PoolDeviceClass struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a DNS subdomain of at most 63 characters"
 	Name string `json:"name,omitempty"`
+
+	// extendedResourceName lets pods ask for the pool's devices by plain resource limits, as with a device plugin. Only
+	// one DeviceClass of a cluster can have a name: the class that already holds it keeps it, and if none does the pool
+	// first by name; the other's class is written without it. Every class can be asked for as
+	// deviceclass.resource.kubernetes.io/<class> too, without setting anything. Unset means only that.
+	// +optional
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=244
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && !self.contains('kubernetes.io/') && !self.startsWith('requests.')",message="must be <domain>/<name> outside kubernetes.io, for example example.com/h100"
+	ExtendedResourceName string `json:"extendedResourceName,omitempty"`
+
+	// config is put into the DeviceClass and reaches the drivers of every claim of the class. A change affects only claims
+	// that are allocated later.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Config []ClassConfig `json:"config,omitempty"`
+}
+
+// ClassConfig is configuration of a DeviceClass.
+// +kubebuilder:validation:ExactlyOneOf=opaque
+type ClassConfig struct {
+	// opaque is configuration for one driver.
+	// +optional
+	Opaque *OpaqueDeviceConfig `json:"opaque,omitempty"`
 }
 
 // GpuPoolStatus is what the pool is. Counts are over complete resource pools, as the scheduler's; a field that is not
 // known is unset, never zero.
 type GpuPoolStatus struct {
-	// conditions are Accepted, ClassPublished, DriverReady, InventoryComplete and Ready, and Reconciling or Stalled while
-	// true.
+	// conditions are Accepted, ClassPublished, DriverReady, InventoryComplete, DevicesFound and Ready, and Reconciling or
+	// Stalled while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -223,6 +249,26 @@ type GpuPoolStatus struct {
 	// devices could be allocated at once on an idle fleet (overlapping partitions): then a sum of devices means nothing.
 	// +optional
 	Devices *DeviceCounts `json:"devices,omitempty"`
+
+	// outOfScope is how many devices the DeviceClass matches on nodes that the pool does not select. Claims may get them
+	// all the same: a DeviceClass cannot select nodes.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OutOfScope *int32 `json:"outOfScope,omitempty"`
+
+	// models counts the devices by product name, the 16 most frequent ones; unset where devices is, and for a driver whose
+	// product names the operator does not know.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Models []ModelCounts `json:"models,omitempty"`
+
+	// excluded says which fields of spec.devices keep out how many of the driver's devices on the selected nodes, in the
+	// order in which they are tested. A device counts for the first field that keeps it out.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Excluded []ExcludedDevices `json:"excluded,omitempty"`
 
 	// claims counts ResourceClaims that request the pool's DeviceClass.
 	// +optional
@@ -283,4 +329,49 @@ type DeviceCounts struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Unavailable *int32 `json:"unavailable,omitempty"`
+}
+
+// ModelCounts counts the devices of one product name.
+type ModelCounts struct {
+	// name is the product name as the driver publishes it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Name string `json:"name,omitempty"`
+
+	// total is how many devices of the model the pool has.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total *int32 `json:"total,omitempty"`
+
+	// allocated is how many of them are allocated, in the sense of devices.allocated.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Allocated *int32 `json:"allocated,omitempty"`
+
+	// available is how many of them are available, in the sense of devices.available.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Available *int32 `json:"available,omitempty"`
+}
+
+// ExcludedDevices counts devices that one field of spec.devices keeps out.
+type ExcludedDevices struct {
+	// field is the path of the field, for example devices.memory or devices.attributes[1].
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Field string `json:"field,omitempty"`
+
+	// devices is how many devices it keeps out that the fields before it let through.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Devices int32 `json:"devices,omitempty"`
+
+	// detail is the published value that comes nearest to what the field asks for, for example "81559Mi is below 80Gi", or
+	// that the devices do not publish the property.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Detail string `json:"detail,omitempty"`
 }

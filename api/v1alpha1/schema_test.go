@@ -1,11 +1,13 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gpupool/gpupool-operator/test/crd/schema"
@@ -79,10 +81,25 @@ func TestEverythingIsBounded(t *testing.T) {
 				t.Errorf("%s: a map or free-form object needs maxProperties", f.Path)
 			}
 		case "boolean":
+		case "":
+			if !s.XIntOrString {
+				t.Errorf("%s: a field needs a type", f.Path)
+			}
+			// The text is bounded by maxLength, and the number, of which int64 is the upper bound, by a rule.
+			if s.MaxLength == nil || !slices.ContainsFunc(s.XValidations, isMinimumOfInt) {
+				t.Errorf("%s: a number or text needs maxLength and a rule that begins with %q", f.Path, minimumOfInt)
+			}
 		default:
 			t.Errorf("%s: type %q has no rule in this test", f.Path, s.Type)
 		}
 	})
+}
+
+// minimumOfInt begins a rule of a field that is a number or a text.
+const minimumOfInt = "type(self) == int ? self >= 0 : "
+
+func isMinimumOfInt(rule apiextensionsv1.ValidationRule) bool {
+	return strings.HasPrefix(rule.Rule, minimumOfInt)
 }
 
 // TestOnlyStatusHasADefault: what the server writes into spec differs from what stands in Git, which GitOps tools
@@ -178,7 +195,10 @@ func TestRulesOfWholeObjects(t *testing.T) {
 			"metadata.name must be a DNS label of at most 63 characters",
 			"template.name is immutable; it must keep its value, or stay unset",
 			"requests[].name must be unique",
-			"the counts of all requests must add up to at most 32, the most devices that one claim can hold",
+			"the counts of all requests, the largest alternative of each, must add up to at most 32, " +
+				"the most devices that one claim can hold",
+			"constraints[].requests must name entries of requests, or request/alternative",
+			"config[].requests must name entries of requests, or request/alternative",
 		},
 	}
 	got := map[string][]string{}

@@ -33,6 +33,8 @@ type Want struct {
 	// namespace in Config is not used.
 	Namespaced bool
 	Namespaces []string
+	// KeepOld leaves an object with another spec where it is, for kinds whose spec is immutable.
+	KeepOld bool
 }
 
 // Ref identifies an object.
@@ -58,6 +60,8 @@ const (
 	Keep Action = "Keep"
 	// Refuse means that somebody else's object has the wanted name.
 	Refuse Action = "Refuse"
+	// Leave means that an object with an older spec stays until somebody deletes it.
+	Leave Action = "Leave"
 	// Wait means that an object of the wanted name is being deleted.
 	Wait Action = "Wait"
 )
@@ -71,6 +75,14 @@ type Operation struct {
 
 	want *wanted
 	have client.Object
+}
+
+// base is the version of the object that was compared; empty if there was none.
+func (o Operation) base() string {
+	if o.have == nil {
+		return ""
+	}
+	return o.have.GetResourceVersion()
 }
 
 // Compute compares what an owner wants with what is there. Objects of the owner that are not wanted are to be deleted.
@@ -97,7 +109,11 @@ func Compute(owner Owner, wants []Want, have []client.Object) ([]Operation, erro
 		}
 		for _, namespace := range namespaces {
 			ref := Ref{gvk, types.NamespacedName{Namespace: namespace, Name: name}}
-			operations = append(operations, compare(owner, ref, shared, present[ref]))
+			operation := compare(owner, ref, shared, present[ref])
+			if operation.Action == Replace && want.KeepOld {
+				operation.Action = Leave
+			}
+			operations = append(operations, operation)
 			delete(present, ref)
 		}
 	}

@@ -67,6 +67,7 @@ func TestCompute(t *testing.T) {
 	tests := map[string]struct {
 		want       runtime.ApplyConfiguration
 		namespaces []string
+		keepOld    bool
 		have       []client.Object
 		actions    map[string]string // by namespace/name: action, and what differs
 	}{
@@ -82,6 +83,11 @@ func TestCompute(t *testing.T) {
 			want:       wantTemplate(func(r *resourceac.ExactDeviceRequestApplyConfiguration) { r.WithCount(4) }),
 			namespaces: []string{"a"}, have: []client.Object{present()},
 			actions: map[string]string{"a/train": "Replace spec"},
+		},
+		"or left, until somebody deletes it": {
+			want:       wantTemplate(func(r *resourceac.ExactDeviceRequestApplyConfiguration) { r.WithCount(4) }),
+			namespaces: []string{"a"}, have: []client.Object{present()}, keepOld: true,
+			actions: map[string]string{"a/train": "Leave spec"},
 		},
 		"another quantity is replaced": {
 			want: wantTemplate(), namespaces: []string{"a"},
@@ -125,7 +131,7 @@ func TestCompute(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			operations, err := Compute(owner, []Want{{Config: tc.want, Namespaced: true, Namespaces: tc.namespaces}}, tc.have)
+			operations, err := Compute(owner, []Want{{Config: tc.want, Namespaced: true, Namespaces: tc.namespaces, KeepOld: tc.keepOld}}, tc.have)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,8 +32,11 @@ type contention struct {
 type writes struct {
 	// want is the digest of the content that was written last.
 	want [sha256.Size]byte
-	// base is the resourceVersion that the last write replaced, empty for a creation.
-	base string
+	// base is the resourceVersion that the last write replaced, empty for a creation, and result the one that it made,
+	// where that is known.
+	base, result string
+	// dropped is whether the server left a part of the content out.
+	dropped bool
 	// last is when the last write was sent.
 	last time.Time
 	// corrections is how often want was written again.
@@ -44,23 +47,34 @@ func newContention() *contention {
 	return &contention{history: map[Ref]*writes{}}
 }
 
-// standing says whether the last write already put this content there, and the caller looks at an older copy: the one
-// that the write replaced, or none although an object was created a moment ago. RetryAfter is when to look again,
-// because the latter may also mean that somebody has deleted the object since.
-func (c *contention) standing(
-	ref Ref, want [sha256.Size]byte, base string, now time.Time,
-) (yes bool, retryAfter time.Duration) {
+// standing is what is known of an object whose last write already put the wanted content there.
+type standing struct {
+	yes bool
+	// dropped is whether the server left a part of the content out: writing it again would change nothing.
+	dropped bool
+	// retryAfter is when to look again.
+	retryAfter time.Duration
+}
+
+// standing says whether the last write already put this content there. The caller then looks at its result, of which the
+// server has dropped a part; or at an older copy: the one that the write replaced, or none although an object was created
+// a moment ago. The last may also mean that somebody has deleted the object since, so it must be looked at again.
+func (c *contention) standing(ref Ref, want [sha256.Size]byte, base string, now time.Time) standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w, known := c.history[ref]
 	switch {
-	case !known || w.want != want || w.base != base || now.Sub(w.last) > contentionMemory:
-		return false, 0
+	case !known || w.want != want:
+		return standing{}
+	case w.dropped && w.result == base:
+		return standing{yes: true, dropped: true}
+	case w.base != base || now.Sub(w.last) > contentionMemory:
+		return standing{}
 	case base != "":
-		return true, 0
+		return standing{yes: true, dropped: w.dropped}
 	}
-	retryAfter = w.last.Add(cacheDelay).Sub(now)
-	return retryAfter > 0, max(0, retryAfter)
+	retryAfter := w.last.Add(cacheDelay).Sub(now)
+	return standing{yes: retryAfter > 0, dropped: w.dropped, retryAfter: max(0, retryAfter)}
 }
 
 // wait is how long a write of this content must wait because somebody else keeps changing the object.
@@ -87,18 +101,27 @@ func (c *contention) contended(ref Ref, now time.Time) time.Duration {
 	return max(0, w.last.Add(contentionQuiet).Sub(now))
 }
 
+// sent is an object as the server returned it from a write.
+type sent struct {
+	// version is its resourceVersion; empty where the write returned none.
+	version string
+	// dropped is whether the server left a part of the content out.
+	dropped bool
+}
+
 // record notes a write that was accepted.
-func (c *contention) record(ref Ref, want [sha256.Size]byte, base string, now time.Time) {
+func (c *contention) record(ref Ref, want [sha256.Size]byte, base string, result sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep(now)
 	w, known := c.history[ref]
 	if !known || w.want != want || now.Sub(w.last) > contentionMemory {
-		c.history[ref] = &writes{want: want, base: base, last: now}
-		return
+		w = &writes{want: want}
+		c.history[ref] = w
+	} else {
+		w.corrections++
 	}
-	w.corrections++
-	w.base, w.last = base, now
+	w.base, w.result, w.dropped, w.last = base, result.version, result.dropped, now
 }
 
 // sweep forgets objects that were not written for long.
@@ -108,7 +131,7 @@ func (c *contention) sweep(now time.Time) {
 	}
 	c.swept = now
 	for ref, w := range c.history {
-		if now.Sub(w.last) > contentionMemory {
+		if now.Sub(w.last) > contentionMemory && !w.dropped {
 			delete(c.history, ref)
 		}
 	}

@@ -21,7 +21,7 @@ func TestContention(t *testing.T) {
 			if wait := c.wait(ref, content, now); wait != 0 {
 				t.Fatalf("write %d waits %v", i, wait)
 			}
-			c.record(ref, content, "", now)
+			c.record(ref, content, "", sent{}, now)
 		}
 	})
 
@@ -35,7 +35,7 @@ func TestContention(t *testing.T) {
 			if again := c.wait(ref, want, now); again != 0 {
 				t.Fatalf("after waiting %v there are still %v to wait", wait, again)
 			}
-			c.record(ref, want, "", now)
+			c.record(ref, want, "", sent{}, now)
 		}
 		if waits[contentionThreshold] != 0 || waits[contentionThreshold+1] != contentionFirstWait || waits[len(waits)-1] != contentionLongest {
 			t.Errorf("waits are %v", waits)
@@ -53,35 +53,48 @@ func TestContention(t *testing.T) {
 
 	t.Run("an old copy in the cache is no reason to write again", func(t *testing.T) {
 		c := newContention()
-		c.record(ref, want, "7", start)
-		if standing, retry := c.standing(ref, want, "7", start.Add(time.Hour/10)); !standing || retry != 0 {
-			t.Errorf("the replaced version: standing %v, retry %v", standing, retry)
+		c.record(ref, want, "7", sent{}, start)
+		if s := c.standing(ref, want, "7", start.Add(time.Hour/10)); s != (standing{yes: true}) {
+			t.Errorf("the replaced version: %+v", s)
 		}
-		if standing, _ := c.standing(ref, want, "8", start); standing {
+		if s := c.standing(ref, want, "8", start); s.yes {
 			t.Error("a newer version must be compared")
 		}
-		if standing, _ := c.standing(ref, other, "7", start); standing {
+		if s := c.standing(ref, other, "7", start); s.yes {
 			t.Error("another content must be written")
 		}
 	})
 
 	t.Run("a created object that is not to be seen yet is looked for once more", func(t *testing.T) {
 		c := newContention()
-		c.record(ref, want, "", start)
-		if standing, retry := c.standing(ref, want, "", start.Add(time.Second)); !standing || retry != cacheDelay-time.Second {
-			t.Errorf("standing %v, retry %v", standing, retry)
+		c.record(ref, want, "", sent{}, start)
+		if s := c.standing(ref, want, "", start.Add(time.Second)); s != (standing{yes: true, retryAfter: cacheDelay - time.Second}) {
+			t.Errorf("after a second: %+v", s)
 		}
-		if standing, _ := c.standing(ref, want, "", start.Add(cacheDelay)); standing {
+		if s := c.standing(ref, want, "", start.Add(cacheDelay)); s.yes {
 			t.Error("by now it must be gone")
+		}
+	})
+
+	t.Run("what the server drops is not written again, however long ago it was, until somebody changes the object", func(t *testing.T) {
+		c := newContention()
+		c.record(ref, want, "7", sent{version: "8", dropped: true}, start)
+		later := start.Add(10 * contentionMemory)
+		c.sweep(later)
+		if s := c.standing(ref, want, "8", later); s != (standing{yes: true, dropped: true}) {
+			t.Errorf("the result: %+v", s)
+		}
+		if s := c.standing(ref, want, "9", later); s.yes {
+			t.Error("somebody changed it")
 		}
 	})
 
 	t.Run("what nobody touches is forgotten", func(t *testing.T) {
 		c := newContention()
-		c.record(ref, want, "", start)
+		c.record(ref, want, "", sent{}, start)
 		elsewhere := Ref{}
 		elsewhere.Name = "elsewhere"
-		c.record(elsewhere, want, "", start.Add(2*contentionMemory))
+		c.record(elsewhere, want, "", sent{}, start.Add(2*contentionMemory))
 		if _, known := c.history[ref]; known || len(c.history) != 1 {
 			t.Errorf("history is %v", c.history)
 		}

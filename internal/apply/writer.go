@@ -11,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// concurrency is how many requests one Execute has in flight.
-const concurrency = 16
+// Concurrency is how many requests one Execute has in flight.
+const Concurrency = 16
 
 // Outcome is what became of an Operation.
 type Outcome string
@@ -39,6 +40,8 @@ const (
 	FeatureUnavailable Outcome = "FeatureUnavailable"
 	// Contended means that somebody else keeps changing the object.
 	Contended Outcome = "Contended"
+	// OutOfDate means that an object with an older spec stays until somebody deletes it.
+	OutOfDate Outcome = "OutOfDate"
 	// Pending means that an event will tell when to go on: an object or namespace is being deleted, or somebody was
 	// faster.
 	Pending Outcome = "Pending"
@@ -61,6 +64,8 @@ type Result struct {
 	Outcome Outcome
 	// Err says why the outcome is not good; nil where the outcome says all.
 	Err error
+	// Dropped is whether the server left a part of the spec out although the outcome is good: it lacks a feature.
+	Dropped bool
 	// RetryAfter is when to try again, where time alone decides; zero otherwise.
 	RetryAfter time.Duration
 }
@@ -87,7 +92,7 @@ func (w *Writer) Execute(ctx context.Context, operations []Operation) []Result {
 			run.proofs.add(operation.want, nil)
 		}
 	}
-	workqueue.ParallelizeUntil(ctx, concurrency, len(operations), func(i int) {
+	workqueue.ParallelizeUntil(ctx, Concurrency, len(operations), func(i int) {
 		results[i] = run.one(ctx, operations[i])
 	})
 	for i := range results {
@@ -113,6 +118,8 @@ func (w execution) one(ctx context.Context, operation Operation) Result {
 		return Result{Operation: operation, Outcome: Kept}
 	case Refuse:
 		return Result{Operation: operation, Outcome: NameTaken}
+	case Leave:
+		return Result{Operation: operation, Outcome: OutOfDate}
 	case Wait:
 		return Result{Operation: operation, Outcome: Pending, Err: errors.New("an object of that name is being deleted")}
 	case Delete:
@@ -122,57 +129,65 @@ func (w execution) one(ctx context.Context, operation Operation) Result {
 	}
 }
 
-// write sends a creation, update or replacement, unless somebody else keeps changing the object, or the caller looked
-// at a copy that is older than the last write.
+// write sends a creation, update or replacement, unless that is what was written last, or somebody else keeps changing
+// the object.
 func (w execution) write(ctx context.Context, operation Operation) Result {
-	base := ""
-	if operation.have != nil {
-		base = operation.have.GetResourceVersion()
+	now, digest := w.clock.Now(), operation.want.digest
+	if s := w.contention.standing(operation.Ref, digest, operation.base(), now); s.yes {
+		return Result{Operation: operation, Outcome: Kept, Dropped: s.dropped, RetryAfter: s.retryAfter}
 	}
-	now := w.clock.Now()
-	if standing, retryAfter := w.contention.standing(operation.Ref, operation.want.digest, base, now); standing {
-		return Result{Operation: operation, Outcome: Kept, RetryAfter: retryAfter}
-	}
-	if wait := w.contention.wait(operation.Ref, operation.want.digest, now); wait > 0 {
+	if wait := w.contention.wait(operation.Ref, digest, now); wait > 0 {
 		return Result{Operation: operation, Outcome: Contended, RetryAfter: wait}
 	}
-	outcome, err := w.send(ctx, operation)
+	outcome, sent, err := w.send(ctx, operation)
 	if err == nil {
-		w.contention.record(operation.Ref, operation.want.digest, base, w.clock.Now())
+		w.contention.record(operation.Ref, digest, operation.base(), sent, w.clock.Now())
 	}
-	return result(operation, outcome, err)
+	result := result(operation, outcome, err)
+	result.Dropped = sent.dropped
+	return result
 }
 
-func (w execution) send(ctx context.Context, operation Operation) (Outcome, error) {
+func (w execution) send(ctx context.Context, operation Operation) (Outcome, sent, error) {
 	switch {
 	case operation.Action == Replace:
-		return Replaced, w.replace(ctx, operation)
+		return Replaced, sent{}, w.replace(ctx, operation)
 	case operation.Action == Update:
-		return Updated, w.apply(ctx, operation, "uid", string(operation.have.GetUID()))
+		sent, err := w.apply(ctx, operation, "uid", string(operation.have.GetUID()))
+		return Updated, sent, err
 	case operation.want.kind.immutable:
-		return Created, w.create(ctx, operation)
+		return Created, sent{}, w.create(ctx, operation)
 	default:
 		// An apply of a missing object ignores the resourceVersion, one of a present object fails unless it is current, and
 		// no object was ever written at version 1 of etcd: so this creates or fails, and takes over nobody's object.
-		return Created, w.apply(ctx, operation, "resourceVersion", "1")
+		sent, err := w.apply(ctx, operation, "resourceVersion", "1")
+		return Created, sent, err
 	}
 }
 
 // apply states the whole object. The guard is a field of metadata that makes the request fail if the object is not the
 // one that was compared.
-func (w *Writer) apply(ctx context.Context, operation Operation, guard, value string) error {
+func (w *Writer) apply(ctx context.Context, operation Operation, guard, value string) (sent, error) {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(operation.want.content, object); err != nil {
-		return fmt.Errorf("decoding: %w", err)
+		return sent{}, fmt.Errorf("decoding: %w", err)
 	}
 	if err := unstructured.SetNestedField(object.Object, value, "metadata", guard); err != nil {
-		return fmt.Errorf("setting metadata.%s: %w", guard, err)
+		return sent{}, fmt.Errorf("setting metadata.%s: %w", guard, err)
 	}
 	if operation.Namespace != "" {
 		object.SetNamespace(operation.Namespace)
 	}
-	return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+	err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(w.manager), client.ForceOwnership)
+	if err != nil {
+		return sent{}, err
+	}
+	returned := operation.want.kind.new()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, returned); err != nil {
+		return sent{}, fmt.Errorf("decoding what was applied: %w", err)
+	}
+	return sent{version: returned.GetResourceVersion(), dropped: !operation.want.sameSpec(returned)}, nil
 }
 
 // create makes an object with an immutable spec, which must not exist yet. The first one of a spec is proved by a dry
@@ -217,6 +232,19 @@ func (w *Writer) delete(ctx context.Context, object client.Object) error {
 
 // errDropped means that the server accepts an object without a part of it.
 var errDropped = errors.New("the API server drops a part of the spec that needs a feature it lacks")
+
+// Accepts says whether the API server would accept an object. The error is for any answer but yes and no.
+func (w *Writer) Accepts(ctx context.Context, config runtime.ApplyConfiguration) (bool, error) {
+	want, err := decode(config)
+	if err != nil {
+		return false, err
+	}
+	err = w.dryRun(ctx, Operation{want: want})
+	if apierrors.IsInvalid(err) || errors.Is(err, errDropped) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 func (w *Writer) dryRun(ctx context.Context, operation Operation) error {
 	object := operation.want.in(operation.Namespace)

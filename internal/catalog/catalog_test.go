@@ -15,7 +15,9 @@ func TestEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"gpu.example.com", "gpu.nvidia.com"}, embedded.Drivers()); diff != "" {
+	if diff := cmp.Diff([]string{
+		"gpu.amd.com", "gpu.example.com", "gpu.intel.com", "gpu.nvidia.com", "hami-core-gpu.project-hami.io", "tpu.google.com",
+	}, embedded.Drivers()); diff != "" {
 		t.Errorf("drivers (-want +got):\n%s", diff)
 	}
 	if embedded.Entry("gpu.nvidia.com") == nil || embedded.Entry("unknown.example.com") != nil {
@@ -30,6 +32,12 @@ func TestLoadRefuses(t *testing.T) {
 		"no whole device":             {"a.yaml", "driver: a\ntypes: {Partition: [{name: x, operator: Exists}]}\n", "what a Whole device is"},
 		"a type that does not exist":  {"a.yaml", "driver: a\ntypes: {Whole: [{name: x, operator: Exists}], Any: []}\n", `must not have "Any"`},
 		"half a requirement":          {"a.yaml", "driver: a\ntypes: {Whole: [{name: x}]}\n", "must have name and operator"},
+		"a property without a name":   {"a.yaml", "driver: a\ntypes: {Whole: []}\nproperties: {model: {since: \"1\"}}\n", "properties.model must have attribute"},
+		"a version without a name":    {"a.yaml", "driver: a\ntypes: {Whole: []}\nproperties: {gpuDriverVersion: {}}\n", "properties.gpuDriverVersion must have attribute"},
+		"half a joined property":      {"a.yaml", "driver: a\ntypes: {Whole: []}\nproperties: {model: {attribute: x, joined: [y]}}\n", "must be two attributes"},
+		"memory from nowhere":         {"a.yaml", "driver: a\ntypes: {Whole: []}\nproperties: {memory: {}}\n", "properties.memory must have capacities"},
+		"a rule for a missing type":   {"a.yaml", "driver: a\ntypes: {Whole: []}\nrules: {deviceClassNames: {Partition: x}}\n", "which types lacks"},
+		"a mode that means nothing":   {"a.yaml", "driver: a\ntypes: {Whole: []}\nrules: {allocationMode: ExactCount}\n", "must be All"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

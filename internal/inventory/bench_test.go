@@ -174,8 +174,8 @@ func BenchmarkRecount(b *testing.B) {
 // viewMatcher makes the view that a CEL selector needs, and nothing of it.
 type viewMatcher struct{}
 
-func (viewMatcher) Matches(driver string, device *Device) (bool, error) {
-	return len(device.CEL(driver).Attributes) > 0, nil
+func (viewMatcher) Judge(driver string, device *Device) Verdict {
+	return Verdict{Matches: len(device.CEL(driver).Attributes) > 0}
 }
 
 // BenchmarkHeap reports the live heap of a large fleet, per node with its slice, and per claim.

@@ -13,13 +13,44 @@ type PoolQuery struct {
 	// CardKeys says how devices of the driver name the physical card that they are on. Without keys, only counters tell
 	// that two devices share hardware.
 	CardKeys CardKeys
+	// Model is the attribute that holds a device's product name; empty if nobody wants to know.
+	Model string
+}
+
+// ShareQuery is a request for parts of shared devices.
+type ShareQuery struct {
+	// Driver is the driver's name, as in ResourceSlice spec.driver.
+	Driver string
+	// Devices are the selectors of the class and Narrowing those of the request; nil is every device.
+	Devices, Narrowing DeviceMatcher
+	// Requested are the capacities of which the request names an amount, as the driver publishes them.
+	Requested []string
 }
 
 // DeviceMatcher selects devices.
 type DeviceMatcher interface {
-	// Matches says whether a device of a driver is selected. An error counts as no match, and is counted too: what fails
-	// on a device makes the scheduler refuse every pod that uses the class.
-	Matches(driver string, device *Device) (bool, error)
+	// Judge says whether a device of a driver is selected, and if not, why.
+	Judge(driver string, device *Device) Verdict
+}
+
+// Verdict is what a DeviceMatcher says of a device.
+type Verdict struct {
+	Matches bool
+	// Selector is the index of the first selector that does not match.
+	Selector int
+	// Value is what the device has of what that selector reads; empty if it has nothing of it.
+	Value string
+	// Failure is why that selector could not be evaluated. A failure counts as no match, and is counted too: what fails on
+	// a device makes the scheduler refuse every pod that uses the class.
+	Failure string
+}
+
+// Exclusion is how many devices on selected nodes one selector keeps out, with the same value.
+type Exclusion struct {
+	Selector int
+	Value    string
+	Failure  string
+	Devices  int
 }
 
 // CardKeys are names of attributes that name a physical card. A bare name is in the driver's domain.
@@ -45,6 +76,12 @@ type PoolCounts struct {
 	// at once on an idle fleet, and a sum of devices means nothing: when together they consume more of a counter than
 	// their resource pool has (resource.k8s.io/v1 Device.consumesCounters), or when two of them are aliases (CardKeys).
 	Devices *DeviceCounts
+	// Models counts the selected devices that a selected node reaches by product name, sorted by name; without those that
+	// publish none. It is nil where Devices is.
+	Models []ModelCounts
+	// Excluded counts the devices of the driver that a selected node reaches and that are not selected, by selector, value
+	// and failure, in that order.
+	Excluded []Exclusion
 	// OutOfScope is how many devices are selected by their properties and reached by no selected node. The class matches
 	// them all the same.
 	OutOfScope int
@@ -109,6 +146,14 @@ type DeviceCounts struct {
 	// Unavailable is how many are neither, UnavailableReasons how many for which reason.
 	Unavailable        int
 	UnavailableReasons map[UnavailableReason]int
+}
+
+// ModelCounts counts the devices of one product name.
+type ModelCounts struct {
+	Name      string
+	Total     int
+	Allocated int
+	Available int
 }
 
 // UnavailableReason says why a device that is not allocated cannot be had either. A device has one: the first that

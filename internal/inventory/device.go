@@ -142,10 +142,21 @@ type Capacity struct {
 type capacity struct {
 	name   string
 	amount Amount
+	// wholeByDefault is whether a claim that names no amount takes all of it.
+	wholeByDefault bool
 }
 
 func newCapacity(name resourcev1.QualifiedName, amount Amount) Capacity {
 	return Capacity{handle: unique.Make(capacity{name: string(name), amount: amount})}
+}
+
+// newDeviceCapacity knows what a claim takes that names no amount: the default of the policy, and without one all of it
+// (resource.k8s.io/v1 CapacityRequestPolicy).
+func newDeviceCapacity(name resourcev1.QualifiedName, c resourcev1.DeviceCapacity) Capacity {
+	whole := c.RequestPolicy == nil || c.RequestPolicy.Default == nil || c.RequestPolicy.Default.Cmp(c.Value) >= 0
+	return Capacity{handle: unique.Make(capacity{
+		name: string(name), amount: newAmount(c.Value), wholeByDefault: whole && !c.Value.IsZero(),
+	})}
 }
 
 func (c Capacity) get() capacity {

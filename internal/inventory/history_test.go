@@ -199,12 +199,15 @@ func queries(t *testing.T) []PoolQuery {
 // modelMatcher selects devices of a model, and fails on those whose model is "fails".
 type modelMatcher string
 
-func (m modelMatcher) Matches(driver string, device *Device) (bool, error) {
+func (m modelMatcher) Judge(driver string, device *Device) Verdict {
 	model, _ := device.attribute(driver, "model")
 	if model.text == "fails" {
-		return false, fmt.Errorf("device %s fails", device.Name)
+		return Verdict{Failure: "no such key"}
 	}
-	return model.text == string(m), nil
+	if model.text != string(m) {
+		return Verdict{Value: model.text}
+	}
+	return Verdict{Matches: true}
 }
 
 func (in *Inventory) answers(t *testing.T, queries []PoolQuery) answers {

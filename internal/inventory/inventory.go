@@ -135,6 +135,16 @@ func (in *Inventory) PoolCounts(query PoolQuery) (PoolCounts, bool) {
 	return recountPool(world, query), true
 }
 
+// TakesWholeDevice says whether a ShareQuery would take shared devices whole. It returns false for known, and no answer,
+// until the inventory is synced.
+func (in *Inventory) TakesWholeDevice(query ShareQuery) (takes, known bool) {
+	world, synced := in.world()
+	if !synced {
+		return false, false
+	}
+	return takesWholeDevice(world, query), true
+}
+
 // ProfileClaims counts the claims that carry the label of a profile. It returns false, and no counts, until the
 // inventory is synced.
 func (in *Inventory) ProfileClaims(profile string) (ClaimCounts, bool) {

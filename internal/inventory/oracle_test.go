@@ -57,9 +57,9 @@ func TestAvailableIsWhatTheAllocatorHandsOut(t *testing.T) {
 // idMatcher selects the one device that has an id.
 type idMatcher string
 
-func (m idMatcher) Matches(driver string, device *Device) (bool, error) {
+func (m idMatcher) Judge(driver string, device *Device) Verdict {
 	id, _ := device.attribute(driver, "id")
-	return id.text == string(m), nil
+	return Verdict{Matches: id.text == string(m)}
 }
 
 // cluster is a random world, in compact form and as the allocator takes it.

@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -27,6 +29,8 @@ func recountPool(w world, query PoolQuery) PoolCounts {
 		publishing: sets.New[*Node](),
 		equipped:   sets.New[*Node](),
 		coexist:    true,
+		excluded:   map[Verdict]int{},
+		models:     map[string]ModelCounts{},
 	}
 	pools := resourcePools(w.slices, driver)
 	for _, pool := range pools {
@@ -41,7 +45,9 @@ func recountPool(w world, query PoolQuery) PoolCounts {
 	}
 	if r.coexist {
 		counts.Devices = &r.devices
+		counts.Models = r.sortedModels()
 	}
+	counts.Excluded = r.sortedExclusions()
 	counts.Orphaned = orphans(r.holders, class, pools)
 	counts.Claims = countClaims(w, everyClaim, func(named Symbol) bool { return named == class })
 	return counts
@@ -65,8 +71,34 @@ type poolRecount struct {
 	devices DeviceCounts
 	// publishing and equipped are the selected nodes that reach a slice of the driver, and a selected device.
 	publishing, equipped sets.Set[*Node]
+	// excluded counts devices by the verdict that keeps them out, models by product name.
+	excluded map[Verdict]int
+	models   map[string]ModelCounts
 	// coexist is whether all devices counted so far could be allocated at once on an idle fleet.
 	coexist bool
+}
+
+func (r *poolRecount) sortedModels() []ModelCounts {
+	var models []ModelCounts
+	for _, name := range slices.Sorted(maps.Keys(r.models)) {
+		counts := r.models[name]
+		counts.Name = name
+		models = append(models, counts)
+	}
+	return models
+}
+
+func (r *poolRecount) sortedExclusions() []Exclusion {
+	var exclusions []Exclusion
+	for verdict, devices := range r.excluded {
+		exclusions = append(exclusions, Exclusion{
+			Selector: verdict.Selector, Value: verdict.Value, Failure: verdict.Failure, Devices: devices,
+		})
+	}
+	slices.SortFunc(exclusions, func(a, b Exclusion) int {
+		return cmp.Or(cmp.Compare(a.Selector, b.Selector), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Failure, b.Failure))
+	})
+	return exclusions
 }
 
 // addPool counts a resource pool of the driver, and its devices if it is complete.
@@ -109,37 +141,63 @@ func (r *poolRecount) addDevices(pool *resourcePool) {
 		for i := range slice.Devices {
 			device := &slice.Devices[i]
 			scope := slice.scopeOf(device)
-			if scope.Kind == ScopeUnknown || !r.matches(device) {
+			if scope.Kind == ScopeUnknown {
 				continue
 			}
 			reach := r.fleet.reach(scope)
-			if len(reach.selected) == 0 {
-				r.counts.OutOfScope++
+			if !r.selects(device, reach) {
 				continue
 			}
 			r.equipped.Insert(reach.selected...)
 			counted = append(counted, device)
-			// What is allocated is allocated, even if it is also tainted or out of reach by now.
-			if classes := r.holders[deviceID{pool.name, device.Name}]; len(classes) > 0 {
-				r.devices.addAllocated(classes, r.class)
-			} else {
-				r.devices.addFree(blocks.whyUnavailable(device, reach))
-			}
+			r.addDevice(pool, device, reach, blocks)
 		}
 	}
 	r.coexist = r.coexist && blocks.hardware.coexist(counted)
 }
 
-func (r *poolRecount) matches(device *Device) bool {
-	if r.query.Devices == nil {
-		return true
+// selects says whether a device is selected and reached by a selected node, and counts what keeps out one that is not.
+func (r *poolRecount) selects(device *Device, reach reach) bool {
+	verdict := Verdict{Matches: true}
+	if r.query.Devices != nil {
+		verdict = r.query.Devices.Judge(r.query.Driver, device)
 	}
-	matches, err := r.query.Devices.Matches(r.query.Driver, device)
-	if err != nil {
+	if verdict.Failure != "" {
 		r.counts.SelectorErrors++
-		return false
 	}
-	return matches
+	inScope := len(reach.selected) > 0
+	switch {
+	case verdict.Matches && !inScope:
+		r.counts.OutOfScope++
+	case !verdict.Matches && inScope:
+		r.excluded[verdict]++
+	}
+	return verdict.Matches && inScope
+}
+
+// addDevice counts a selected device. What is allocated is allocated, even if it is also tainted or out of reach by now.
+func (r *poolRecount) addDevice(pool *resourcePool, device *Device, reach reach, blocks blocks) {
+	state := ModelCounts{Total: 1}
+	if classes := r.holders[deviceID{pool.name, device.Name}]; len(classes) > 0 {
+		r.devices.addAllocated(classes, r.class)
+		state.Allocated = 1
+	} else {
+		reason := blocks.whyUnavailable(device, reach)
+		r.devices.addFree(reason)
+		if reason == "" {
+			state.Available = 1
+		}
+	}
+	if r.query.Model == "" {
+		return
+	}
+	if model, found := device.attribute(r.query.Driver, r.query.Model); found && model.form == formString && model.text != "" {
+		sum := r.models[model.text]
+		sum.Total += state.Total
+		sum.Allocated += state.Allocated
+		sum.Available += state.Available
+		r.models[model.text] = sum
+	}
 }
 
 func (c *DeviceCounts) addAllocated(holders []Symbol, class Symbol) {

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,14 +14,19 @@ type rule struct {
 	want  PoolCounts
 }
 
-// check recounts each world of a table. Unless a rule says otherwise, it asks for all devices of the test driver.
+// check recounts each world of a table. Unless a rule says otherwise, it asks for all devices of the test driver, and
+// takes no notice of what keeps others out.
 func check(t *testing.T, rules map[string]rule) {
 	t.Helper()
 	for name, r := range rules {
 		t.Run(name, func(t *testing.T) {
 			query := r.query
 			query.Driver, query.ClassName = testDriver, testClass
-			if diff := cmp.Diff(r.want, recountPool(r.world, query)); diff != "" {
+			got := recountPool(r.world, query)
+			if r.want.Excluded == nil {
+				got.Excluded = nil
+			}
+			if diff := cmp.Diff(r.want, got); diff != "" {
 				t.Errorf("counts (-want +got):\n%s", diff)
 			}
 		})
@@ -248,12 +252,12 @@ func matcherOf(names ...string) matcher {
 	return m
 }
 
-func (m matcher) Matches(_ string, device *Device) (bool, error) {
+func (m matcher) Judge(_ string, device *Device) Verdict {
 	matches, known := m[device.Name.String()]
 	if known && !matches {
-		return true, errors.New("no such key: type")
+		return Verdict{Failure: "no such key: type"}
 	}
-	return matches, nil
+	return Verdict{Matches: matches, Value: device.Name.String()}
 }
 
 func TestSelectorErrors(t *testing.T) {
@@ -271,8 +275,66 @@ func TestSelectorErrors(t *testing.T) {
 					Total: 2, Incomplete: 1, IncompleteReasons: map[IncompleteReason]int{FewerSlices: 1},
 				},
 				Devices:        &DeviceCounts{Total: 1, Available: 1},
+				Excluded:       []Exclusion{{Failure: "no such key: type", Devices: 1}, {Value: "differs", Devices: 1}},
 				OutOfScope:     1,
 				SelectorErrors: 2,
+			},
+		},
+	})
+}
+
+func TestExcludedAndModels(t *testing.T) {
+	model := func(name string) func(*resourcev1.Device) { return attr("model", name) }
+	fleet := world{
+		nodes: []*Node{aNode("a")},
+		slices: []*Slice{
+			aSlice("a", devices(
+				aDevice("h100-0", model("H100")), aDevice("h100-1", model("H100")), aDevice("h100-2", model("H100"), tainted("NoSchedule")),
+				aDevice("a2", model("A2")), aDevice("nameless"), aDevice("strange", attr(testDriver+"/model", "T4"), model("H100")),
+				aDevice("fails", model("fails")),
+			)),
+			aSlice("elsewhere", devices(aDevice("h100-0", model("H100")), aDevice("a2", model("A2")))),
+			aSlice("half", pool("half", 1, 2), onNode("a"), devices(aDevice("h100", model("H100")))),
+		},
+		claims: []*Claim{aClaim("c", holds("a", "h100-1"))},
+	}
+	check(t, map[string]rule{
+		"what keeps devices on selected nodes out is counted by value; what is elsewhere or incomplete is not": {
+			world: fleet,
+			query: PoolQuery{Devices: modelMatcher("H100"), Model: "model"},
+			want: PoolCounts{
+				Nodes: oneNode,
+				ResourcePools: ResourcePoolCounts{
+					Total: 2, Incomplete: 1, IncompleteReasons: map[IncompleteReason]int{FewerSlices: 1},
+				},
+				Devices: &DeviceCounts{
+					Total: 3, Allocated: 1, Available: 1, Unavailable: 1, UnavailableReasons: map[UnavailableReason]int{Tainted: 1},
+				},
+				Models: []ModelCounts{{Name: "H100", Total: 3, Allocated: 1, Available: 1}},
+				Excluded: []Exclusion{
+					{Devices: 1}, {Failure: "no such key", Devices: 1}, {Value: "A2", Devices: 1}, {Value: "T4", Devices: 1},
+				},
+				OutOfScope: 1, SelectorErrors: 1,
+				Claims: ClaimCounts{Allocated: 1},
+			},
+		},
+		"models are counted where the sum of devices means something, and the qualified name wins": {
+			world: fleet,
+			query: PoolQuery{Model: "model"},
+			want: PoolCounts{
+				Nodes: oneNode,
+				ResourcePools: ResourcePoolCounts{
+					Total: 2, Incomplete: 1, IncompleteReasons: map[IncompleteReason]int{FewerSlices: 1},
+				},
+				Devices: &DeviceCounts{
+					Total: 7, Allocated: 1, Available: 5, Unavailable: 1, UnavailableReasons: map[UnavailableReason]int{Tainted: 1},
+				},
+				Models: []ModelCounts{
+					{Name: "A2", Total: 1, Available: 1}, {Name: "H100", Total: 3, Allocated: 1, Available: 1},
+					{Name: "T4", Total: 1, Available: 1}, {Name: "fails", Total: 1, Available: 1},
+				},
+				OutOfScope: 2,
+				Claims:     ClaimCounts{Allocated: 1},
 			},
 		},
 	})

@@ -131,7 +131,7 @@ func newDevice(d *resourcev1.Device) Device {
 	if len(d.Capacity) > 0 {
 		compact.Capacity = make([]Capacity, 0, len(d.Capacity))
 		for _, name := range sortedKeys(d.Capacity) {
-			compact.Capacity = append(compact.Capacity, newCapacity(name, newAmount(d.Capacity[name].Value)))
+			compact.Capacity = append(compact.Capacity, newDeviceCapacity(name, d.Capacity[name]))
 		}
 	}
 	for i := range d.ConsumesCounters {

@@ -29,6 +29,11 @@ func PoolNames(profile *v1alpha1.WorkloadProfile) []string {
 		if request.Exactly != nil && request.Exactly.PoolName != "" {
 			names = append(names, request.Exactly.PoolName)
 		}
+		for _, alternative := range request.FirstAvailable {
+			if alternative.PoolName != "" {
+				names = append(names, alternative.PoolName)
+			}
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

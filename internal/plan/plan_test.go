@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,9 +29,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden plans every input under testdata and compares with the golden file beside it.
+// TestGolden plans every pool and profile under testdata and compares with the golden file beside it.
 func TestGolden(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*/*.yaml")
+	inputs, err := filepath.Glob("testdata/p*/*.yaml") // pools and profiles
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,14 +158,22 @@ func readObjects(t *testing.T, file string) *objects {
 func (o *objects) profileInputs(t *testing.T) plan.ProfileInputs {
 	in := plan.ProfileInputs{
 		Profile: o.profile, Pools: map[string]plan.PoolFacts{}, Namespaces: o.namespaces,
-		Catalog: drivers(t), Compiler: selector.NewCompiler(64),
+		Catalog: drivers(t), Compiler: selector.NewCompiler(64), Server: plan.ServerFacts{SharedDevices: true},
 	}
 	for _, pool := range o.pools {
-		in.Pools[pool.Name] = plan.PoolFacts{
-			Driver: pool.Spec.Driver.Name, ClassName: plan.ClassName(pool), Published: true,
-		}
+		facts := plan.FactsOf(pool)
+		facts.Published = true
+		in.Pools[pool.Name] = facts
 	}
 	return in
+}
+
+func poolInputs(t *testing.T, pool *v1alpha1.GpuPool) plan.PoolInputs {
+	t.Helper()
+	return plan.PoolInputs{
+		Pool: pool, Catalog: drivers(t), Compiler: selector.NewCompiler(64), Server: plan.ServerFacts{SharedDevices: true},
+		Pools: map[string]plan.PoolFacts{pool.Name: plan.FactsOf(pool)},
+	}
 }
 
 func drivers(t *testing.T) *catalog.Catalog {
@@ -186,11 +193,15 @@ func render(t *testing.T, o *objects) []byte {
 		got := plan.ForProfile(o.profileInputs(t))
 		writeSection(t, &out, "# namespaces: %s\n", got.Selected)
 		writeSection(t, &out, "# waiting for: %s\n", got.Missing)
+		writeSection(t, &out, "# without the label for adminAccess: %s\n", got.NotAllowed)
+		if got.KeepOld {
+			writeSection(t, &out, "# %s\n", []string{"an older template stays"})
+		}
 		writePlan(t, &out, got.Refused, got.Template)
 		return out.Bytes()
 	}
 	for _, pool := range o.pools {
-		got := plan.ForPool(plan.PoolInputs{Pool: pool, Catalog: drivers(t), Compiler: selector.NewCompiler(64)})
+		got := plan.ForPool(poolInputs(t, pool))
 		if (got.Refused == nil) != (got.Class != nil && got.Query != nil) {
 			t.Errorf("half a plan: %+v", got)
 		}
@@ -217,22 +228,5 @@ func writePlan(t *testing.T, out io.Writer, refused *plan.Finding, wanted any) {
 	}
 	if _, err := out.Write(content); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestCatalogTypesCompile shows that every type of every driver makes a class.
-func TestCatalogTypesCompile(t *testing.T) {
-	known := drivers(t)
-	for _, driver := range known.Drivers() {
-		for _, deviceType := range slices.Sorted(maps.Keys(known.Entry(driver).Types)) {
-			pool := &v1alpha1.GpuPool{Spec: v1alpha1.GpuPoolSpec{
-				Driver:  v1alpha1.Driver{Name: driver},
-				Devices: &v1alpha1.PoolDevices{Type: deviceType},
-			}}
-			got := plan.ForPool(plan.PoolInputs{Pool: pool, Catalog: known, Compiler: selector.NewCompiler(8)})
-			if got.Refused != nil {
-				t.Errorf("driver %s, type %s: %s", driver, deviceType, got.Refused.Message)
-			}
-		}
 	}
 }

@@ -1,13 +1,13 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourceac "k8s.io/client-go/applyconfigurations/resource/v1"
 
@@ -15,6 +15,9 @@ import (
 	"github.com/gpupool/gpupool-operator/internal/catalog"
 	"github.com/gpupool/gpupool-operator/internal/selector"
 )
+
+// maxTemplateBytes is the largest template that is written. An API server stores 1.5 MiB with everything around it.
+const maxTemplateBytes = 1 << 20
 
 // ProfileInputs is all that decides what is wanted for a WorkloadProfile.
 type ProfileInputs struct {
@@ -28,116 +31,130 @@ type ProfileInputs struct {
 	Catalog *catalog.Catalog
 	// Compiler compiles device selectors.
 	Compiler *selector.Compiler
-}
-
-// PoolFacts is what a profile needs to know of a GpuPool.
-type PoolFacts struct {
-	// Driver is the pool's driver.
-	Driver string
-	// ClassName is the name of the pool's DeviceClass.
-	ClassName string
-	// Published is whether a DeviceClass of that name exists and is the pool's.
-	Published bool
-}
-
-// Namespace is a namespace that templates can be written to.
-type Namespace struct {
-	Name   string
-	Labels labels.Set
+	// Server is what the API server can do.
+	Server ServerFacts
 }
 
 // Profile is what is wanted for a WorkloadProfile.
 type Profile struct {
 	// TemplateName is the name of the profile's templates.
 	TemplateName string
-	// Selected are the namespaces that the profile selects and that exist, sorted.
+	// Selected are the namespaces that the profile selects, that exist and that may have the template, sorted.
 	Selected []string
 	// Missing are the namespaces that spec.namespaces.names lists and that do not exist, sorted.
 	Missing []string
+	// NotAllowed are the namespaces that the profile selects and that lack the label for adminAccess, sorted.
+	NotAllowed []string
 	// Refused is why the spec cannot be served; then Template is nil.
 	Refused *Finding
 	// Template is what each of Selected should have. It names no namespace.
 	Template *resourceac.ResourceClaimTemplateApplyConfiguration
+	// KeepOld is whether a published template that differs stays until somebody deletes it.
+	KeepOld bool
+	// Sources are what the requests take, with the path of each.
+	Sources []Source
 }
 
 // ForProfile decides what is wanted for a WorkloadProfile.
 func ForProfile(in ProfileInputs) Profile {
-	wanted := Profile{TemplateName: TemplateName(in.Profile)}
+	spec := &in.Profile.Spec
+	wanted := Profile{
+		TemplateName: TemplateName(in.Profile),
+		KeepOld:      spec.Template != nil && spec.Template.UpdatePolicy == v1alpha1.TemplateOnDelete,
+	}
 	var refused *Finding
-	wanted.Selected, wanted.Missing, refused = selectNamespaces(in.Profile.Spec.Namespaces, in.Namespaces)
+	wanted.Selected, wanted.Missing, refused = selectNamespaces(spec.Namespaces, in.Namespaces)
 	if refused != nil {
 		wanted.Refused = refused
 		return wanted
 	}
-	spec, refused := claimTemplateSpec(in)
-	if refused != nil {
-		wanted.Refused = refused
-		return wanted
+	if asksAdminAccess(spec.Requests) {
+		wanted.Selected, wanted.NotAllowed = splitAdminAccess(wanted.Selected, in.Namespaces)
 	}
-	wanted.Template = resourceac.ResourceClaimTemplate(wanted.TemplateName, "").
-		WithLabels(ChildLabels(v1alpha1.ProfileLabel, in.Profile.Name)).
-		WithOwnerReferences(ownerReference(v1alpha1.WorkloadProfileKind, in.Profile.Name, in.Profile.UID)).
-		WithSpec(spec)
-	wanted.Template.Namespace = nil // the same template goes to every namespace
+	if wanted.Refused = in.render(&wanted); wanted.Refused != nil {
+		wanted.Sources = nil
+	}
 	return wanted
 }
 
-// claimTemplateSpec renders the spec of the template. Every field that the API server would
-// default is said, and requests keep the order of the profile, in which the scheduler's allocator searches.
-func claimTemplateSpec(in ProfileInputs) (*resourceac.ResourceClaimTemplateSpecApplyConfiguration, *Finding) {
-	devices := resourceac.DeviceClaim()
+func (in ProfileInputs) render(wanted *Profile) *Finding {
+	claim, sources, refused := in.claim()
+	if refused != nil {
+		return refused
+	}
+	labels := map[string]string{v1alpha1.ProfileLabel: in.Profile.Name}
+	template := resourceac.ResourceClaimTemplate(wanted.TemplateName, "").
+		WithLabels(ChildLabels(v1alpha1.ProfileLabel, in.Profile.Name)).
+		WithOwnerReferences(ownerReference(v1alpha1.WorkloadProfileKind, in.Profile.Name, in.Profile.UID)).
+		WithSpec(&resourceac.ResourceClaimTemplateSpecApplyConfiguration{
+			ObjectMetaApplyConfiguration: metaac.ObjectMeta().WithLabels(labels),
+			Spec:                         resourceac.ResourceClaimSpec().WithDevices(claim),
+		})
+	template.Namespace = nil // the same template goes to every namespace
+	content, err := json.Marshal(template)
+	if err != nil {
+		return finding(v1alpha1.ReasonInvalidSelector, "spec: the template cannot be rendered: %v", err)
+	}
+	if len(content) > maxTemplateBytes {
+		return finding(v1alpha1.ReasonTemplateTooLarge,
+			"spec: the rendered ResourceClaimTemplate has %d bytes, and at most %d are stored; shorten config and selectors",
+			len(content), maxTemplateBytes)
+	}
+	wanted.Template, wanted.Sources = template, sources
+	return nil
+}
+
+// claim renders what each pod gets. Every field that the API server would default is said, and requests keep the order
+// of the profile, in which the scheduler's allocator searches.
+func (in ProfileInputs) claim() (*resourceac.DeviceClaimApplyConfiguration, []Source, *Finding) {
+	claim := resourceac.DeviceClaim()
+	var sources []Source
 	for i, request := range in.Profile.Spec.Requests {
-		rendered, refused := in.request(fmt.Sprintf("spec.requests[%d]", i), request)
+		rendered, taken, refused := in.request(fmt.Sprintf("spec.requests[%d]", i), request)
 		if refused != nil {
-			return nil, refused
+			return nil, nil, refused
 		}
-		devices.WithRequests(rendered)
+		claim.WithRequests(rendered)
+		sources = append(sources, taken...)
 	}
-	claim := metaac.ObjectMeta().WithLabels(map[string]string{v1alpha1.ProfileLabel: in.Profile.Name})
-	return &resourceac.ResourceClaimTemplateSpecApplyConfiguration{
-		ObjectMetaApplyConfiguration: claim,
-		Spec:                         resourceac.ResourceClaimSpec().WithDevices(devices),
-	}, nil
+	for _, c := range in.Profile.Spec.Constraints {
+		constraint := resourceac.DeviceConstraint().WithRequests(c.Requests...)
+		if c.MatchAttribute != "" {
+			constraint.WithMatchAttribute(resourcev1.FullyQualifiedName(c.MatchAttribute))
+		}
+		if c.DistinctAttribute != "" {
+			constraint.WithDistinctAttribute(resourcev1.FullyQualifiedName(c.DistinctAttribute))
+		}
+		claim.WithConstraints(constraint)
+	}
+	for i, config := range in.Profile.Spec.Config {
+		opaque, refused := opaqueConfig(fmt.Sprintf("spec.config[%d]", i), config.Opaque)
+		if refused != nil {
+			return nil, nil, refused
+		}
+		claim.WithConfig(resourceac.DeviceClaimConfiguration().
+			WithRequests(in.configRequests(config.Requests)...).WithOpaque(opaque))
+	}
+	return claim, sources, nil
 }
 
-func (in ProfileInputs) request(
-	path string, request v1alpha1.DeviceRequest,
-) (*resourceac.DeviceRequestApplyConfiguration, *Finding) {
-	exactly := request.Exactly
-	if exactly == nil {
-		return nil, finding(v1alpha1.ReasonInvalidSelector, "%s: exactly must be set", path)
+// configRequests names each alternative of a request that has any. The scheduler hands configuration on under the names
+// that the claim gives, and drivers look for the name of the alternative that was allocated.
+func (in ProfileInputs) configRequests(named []string) []string {
+	var requests []string
+	for _, name := range named {
+		alternatives := []string{name}
+		for _, request := range in.Profile.Spec.Requests {
+			if request.Name == name && len(request.FirstAvailable) > 0 {
+				alternatives = nil
+				for _, alternative := range request.FirstAvailable {
+					alternatives = append(alternatives, name+"/"+alternative.Name)
+				}
+			}
+		}
+		requests = append(requests, alternatives...)
 	}
-	pool, refused := in.pool(path+".exactly.poolName", exactly.PoolName)
-	if refused != nil {
-		return nil, refused
-	}
-	narrowing := selection{pool.Driver, in.Catalog.Entry(pool.Driver), in.Compiler}
-	compiled, refused := narrowing.forRequest(path+".exactly.devices", exactly.Devices)
-	if refused != nil {
-		return nil, refused
-	}
-	rendered := resourceac.ExactDeviceRequest().
-		WithDeviceClassName(pool.ClassName).
-		WithSelectors(deviceSelectors(compiled)...)
-	if exactly.AllocationMode == v1alpha1.AllocationAll {
-		rendered.WithAllocationMode(resourcev1.DeviceAllocationModeAll)
-	} else {
-		rendered.WithAllocationMode(resourcev1.DeviceAllocationModeExactCount).WithCount(int64(max(exactly.Count, 1)))
-	}
-	return resourceac.DeviceRequest().WithName(request.Name).WithExactly(rendered), nil
-}
-
-// pool is a pool that a request may take from. What is missing may still come: Git has no order.
-func (in ProfileInputs) pool(path, name string) (PoolFacts, *Finding) {
-	pool, exists := in.Pools[name]
-	if !exists {
-		return pool, finding(v1alpha1.ReasonPoolNotFound, "%s: GpuPool %q does not exist; waiting for it", path, name)
-	}
-	if !pool.Published {
-		return pool, finding(v1alpha1.ReasonPoolNotPublished,
-			"%s: GpuPool %q has not published DeviceClass %q; see its conditions", path, name, pool.ClassName)
-	}
-	return pool, nil
+	return requests
 }
 
 // selectNamespaces is the union of the listed namespaces and those whose labels match. Listed ones that do not exist
@@ -167,4 +184,26 @@ func selectNamespaces(
 func SelectsNamespace(profile *v1alpha1.WorkloadProfile, name string, namespaceLabels map[string]string) bool {
 	selected, _, refused := selectNamespaces(profile.Spec.Namespaces, []Namespace{{Name: name, Labels: namespaceLabels}})
 	return refused == nil && len(selected) == 1
+}
+
+func asksAdminAccess(requests []v1alpha1.DeviceRequest) bool {
+	return slices.ContainsFunc(requests, func(r v1alpha1.DeviceRequest) bool {
+		return r.Exactly != nil && r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess
+	})
+}
+
+// splitAdminAccess tells the namespaces apart in which the API server accepts templates with adminAccess.
+func splitAdminAccess(selected []string, existing []Namespace) (allowed, notAllowed []string) {
+	labelled := map[string]bool{}
+	for _, namespace := range existing {
+		labelled[namespace.Name] = namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true"
+	}
+	for _, name := range selected {
+		if labelled[name] {
+			allowed = append(allowed, name)
+		} else {
+			notAllowed = append(notAllowed, name)
+		}
+	}
+	return allowed, notAllowed
 }

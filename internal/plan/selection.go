@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
 	"github.com/gpupool/gpupool-operator/internal/catalog"
@@ -15,10 +14,11 @@ type selection struct {
 	driver   string
 	entry    *catalog.Entry // nil for a driver that the catalogue does not know
 	compiler *selector.Compiler
+	server   ServerFacts
 }
 
 // forPool is the driver and type of the pool, then its selector.
-func (s selection) forPool(devices *v1alpha1.PoolDevices) ([]*selector.Compiled, *Finding) {
+func (s selection) forPool(devices *v1alpha1.PoolDevices) (criteria, *Finding) {
 	if devices == nil {
 		devices = &v1alpha1.PoolDevices{}
 	}
@@ -26,197 +26,130 @@ func (s selection) forPool(devices *v1alpha1.PoolDevices) ([]*selector.Compiled,
 	if refused != nil {
 		return nil, refused
 	}
-	first := selector.All(append([]string{selector.Driver(s.driver)}, tests...)...)
-	return s.compileAll("spec.devices", []located{{"type", first}}, &devices.DeviceSelector)
+	first := rule{
+		field:      "type",
+		expression: selector.All(append([]string{selector.Driver(s.driver)}, tests.expressions...)...),
+		reading:    tests.reading,
+	}
+	return s.compileAll("spec.devices", []rule{first}, &devices.DeviceSelector)
 }
 
 // forRequest is the selector of a request, which narrows a pool: the pool's class has tested driver and type before.
-func (s selection) forRequest(path string, devices *v1alpha1.DeviceSelector) ([]*selector.Compiled, *Finding) {
+func (s selection) forRequest(path string, devices *v1alpha1.DeviceSelector) (criteria, *Finding) {
 	if devices == nil {
 		return nil, nil
 	}
 	return s.compileAll(path, nil, devices)
 }
 
-// located is an expression and the field, below the devices block, that it comes from.
-type located struct {
+// rule is an expression, the field below the devices block that it comes from, and what it reads of a device.
+type rule struct {
 	field      string
 	expression string
+	reading    reading
+	// within is where in the field the expression stands, for one that the user wrote.
+	within string
 }
 
+// compileAll compiles what comes before, then all fields of the selector.
 func (s selection) compileAll(
-	path string, expressions []located, devices *v1alpha1.DeviceSelector,
-) ([]*selector.Compiled, *Finding) {
-	generated, refused := s.generate(path, devices)
-	if refused != nil {
-		return nil, refused
+	path string, rules []rule, devices *v1alpha1.DeviceSelector,
+) (criteria, *Finding) {
+	for _, generate := range []func(string, *v1alpha1.DeviceSelector) ([]rule, *Finding){s.neutral, s.attributes, s.capacity} {
+		generated, refused := generate(path, devices)
+		if refused != nil {
+			return nil, refused
+		}
+		rules = append(rules, generated...)
 	}
-	expressions = append(expressions, generated...)
 	for i, raw := range devices.Selectors {
 		if raw.CEL != nil {
-			expressions = append(expressions, located{fmt.Sprintf("selectors[%d].cel.expression", i), raw.CEL.Expression})
+			rules = append(rules, rule{
+				field: fmt.Sprintf("selectors[%d]", i), within: ".cel.expression", expression: raw.CEL.Expression,
+			})
 		}
 	}
-	compiled := make([]*selector.Compiled, 0, len(expressions))
-	for _, e := range expressions {
-		c, err := s.compiler.Compile(e.expression)
+	compiledRules := make(criteria, 0, len(rules))
+	for _, r := range rules {
+		compiled, err := s.compiler.Compile(r.expression)
 		if err != nil {
-			return nil, finding(v1alpha1.ReasonInvalidSelector, "%s.%s: %v", path, e.field, err)
+			return nil, finding(v1alpha1.ReasonInvalidSelector, "%s.%s%s: %v", path, r.field, r.within, err)
 		}
-		compiled = append(compiled, c)
+		compiledRules = append(compiledRules, criterion{rule: r, compiled: compiled})
 	}
-	return compiled, nil
+	return compiledRules, nil
 }
 
-// generate builds the selectors of all fields but the raw ones.
-func (s selection) generate(path string, devices *v1alpha1.DeviceSelector) ([]located, *Finding) {
-	var expressions []located
-	if len(devices.Models) > 0 {
-		if s.entry == nil || s.entry.Model == "" {
-			return nil, s.unknownProperty(path+".models", "attributes", "{name: model, operator: In, values: [...]}")
-		}
-		model := selector.ParseName(s.entry.Model, s.driver)
-		expressions = append(expressions, located{"models", selector.StringMatches(model, devices.Models...)})
-	}
-	if memory := devices.Memory; memory != nil {
-		if s.entry == nil || len(s.entry.Memory) == 0 {
-			return nil, s.unknownProperty(path+".memory", "selectors", fmt.Sprintf(
-				"device.capacity[%q].?memory.orValue(quantity(\"0\")).compareTo(quantity(\"16Gi\")) >= 0", s.driver))
-		}
-		names := make([]selector.Name, 0, len(s.entry.Memory))
-		for _, name := range s.entry.Memory {
-			names = append(names, selector.ParseName(name, s.driver))
-		}
-		expressions = append(expressions, located{"memory", selector.CapacityBetween(names, memory.Min, memory.Max)})
-	}
+// attributes are the rules of single attributes.
+func (s selection) attributes(path string, devices *v1alpha1.DeviceSelector) ([]rule, *Finding) {
+	rules := make([]rule, 0, len(devices.Attributes))
 	for i, requirement := range devices.Attributes {
 		field := fmt.Sprintf("attributes[%d]", i)
 		test, err := s.attributeTest(requirement)
 		if err != nil {
 			return nil, finding(v1alpha1.ReasonInvalidSelector, "%s.%s: %v", path, field, err)
 		}
-		expressions = append(expressions, located{field, test})
+		rules = append(rules, rule{field: field, expression: test, reading: s.attributeReading(requirement)})
 	}
-	return expressions, nil
+	return rules, nil
 }
 
-// typeTests are what the driver's devices of a type have in common; none for Any.
-func (s selection) typeTests(deviceType v1alpha1.DeviceType) ([]string, *Finding) {
-	if deviceType == "" {
-		deviceType = v1alpha1.DeviceWhole
-		if s.entry == nil {
-			deviceType = v1alpha1.DeviceAny
-		}
+// capacity are the rules of single capacities.
+func (s selection) capacity(_ string, devices *v1alpha1.DeviceSelector) ([]rule, *Finding) {
+	rules := make([]rule, 0, len(devices.Capacity))
+	for i, c := range devices.Capacity {
+		names := []selector.Name{selector.ParseName(c.Name, s.driver)}
+		rules = append(rules, rule{
+			field:      fmt.Sprintf("capacity[%d]", i),
+			expression: selector.CapacityBetween(names, c.Min, c.Max),
+			reading:    quantityReading{names: names, min: c.Min, max: c.Max},
+		})
 	}
+	return rules, nil
+}
+
+// typeTest is what the devices of a type have in common.
+type typeTest struct {
+	expressions []string
+	reading     reading
+}
+
+// typeTests are the tests of a type; none for Any.
+func (s selection) typeTests(deviceType v1alpha1.DeviceType) (typeTest, *Finding) {
+	deviceType = s.typeOf(deviceType)
 	if deviceType == v1alpha1.DeviceAny {
-		return nil, nil
+		return typeTest{}, nil
 	}
 	if s.entry == nil {
-		return nil, finding(v1alpha1.ReasonUnknownDeviceProperty,
+		return typeTest{}, finding(v1alpha1.ReasonUnknownDeviceProperty,
 			"spec.devices.type: the operator does not know what a %s device of driver %q looks like; "+
 				"leave type unset or write Any, and select with spec.devices.attributes", deviceType, s.driver)
 	}
 	requirements, known := s.entry.Types[deviceType]
 	if !known {
-		return nil, finding(v1alpha1.ReasonUnknownDeviceProperty,
+		return typeTest{}, finding(v1alpha1.ReasonUnknownDeviceProperty,
 			"spec.devices.type: driver %q publishes no %s devices that the operator knows of; "+
 				"write Any and select with spec.devices.attributes", s.driver, deviceType)
 	}
-	tests := make([]string, 0, len(requirements))
+	var tests typeTest
 	for _, requirement := range requirements {
 		test, err := s.attributeTest(requirement)
 		if err != nil {
-			return nil, finding(v1alpha1.ReasonInvalidSelector, "spec.devices.type: %v", err)
+			return typeTest{}, finding(v1alpha1.ReasonInvalidSelector, "spec.devices.type: %v", err)
 		}
-		tests = append(tests, test)
+		tests.expressions = append(tests.expressions, test)
+		tests.reading = s.attributeReading(requirement)
 	}
 	return tests, nil
 }
 
-func (s selection) unknownProperty(field, instead, example string) *Finding {
-	return finding(v1alpha1.ReasonUnknownDeviceProperty,
-		"%s: the operator does not know how driver %q publishes it; select with devices.%s instead, for example %s",
-		field, s.driver, instead, example)
-}
-
-// attributeTest is the expression of one attribute requirement. The error is for values that the schema refuses, so
-// that a requirement which did not pass through the API server is refused too.
-func (s selection) attributeTest(r v1alpha1.AttributeRequirement) (string, error) {
-	name := selector.ParseName(r.Name, s.driver)
-	switch r.Operator {
-	case v1alpha1.AttributeExists:
-		return selector.HasAttribute(name), nil
-	case v1alpha1.AttributeDoesNotExist:
-		return selector.Not(selector.HasAttribute(name)), nil
-	case v1alpha1.AttributeIn, v1alpha1.AttributeNotIn:
-		test, err := attributeIn(name, r.Type, r.Values)
-		if err == nil && r.Operator == v1alpha1.AttributeNotIn {
-			test = selector.Not(test)
-		}
-		return test, err
-	case v1alpha1.AttributeAtLeast, v1alpha1.AttributeAtMost:
-		return attributeBound(name, r)
+// typeOf is the type that is meant where none is said.
+func (s selection) typeOf(deviceType v1alpha1.DeviceType) v1alpha1.DeviceType {
+	switch {
+	case deviceType != "":
+		return deviceType
+	case s.entry == nil:
+		return v1alpha1.DeviceAny
 	}
-	return "", fmt.Errorf("operator %q is unknown", r.Operator)
-}
-
-func attributeIn(name selector.Name, attributeType v1alpha1.AttributeType, values []string) (string, error) {
-	if len(values) == 0 {
-		return "", fmt.Errorf("values must not be empty")
-	}
-	switch attributeType {
-	case v1alpha1.AttributeString, "":
-		return selector.StringIn(name, values...), nil
-	case v1alpha1.AttributeInt:
-		ints, err := parseAll(values, parseInt)
-		return selector.IntIn(name, ints...), err
-	case v1alpha1.AttributeBool:
-		bools, err := parseAll(values, strconv.ParseBool)
-		return selector.BoolIn(name, bools...), err
-	case v1alpha1.AttributeVersion:
-		versions, err := parseAll(values, selector.ParseVersion)
-		return selector.VersionIn(name, versions...), err
-	}
-	return "", fmt.Errorf("type %q is unknown", attributeType)
-}
-
-func attributeBound(name selector.Name, r v1alpha1.AttributeRequirement) (string, error) {
-	if len(r.Values) != 1 {
-		return "", fmt.Errorf("operator %s must have exactly one value", r.Operator)
-	}
-	atLeast := r.Operator == v1alpha1.AttributeAtLeast
-	switch r.Type {
-	case v1alpha1.AttributeInt:
-		bound, err := parseInt(r.Values[0])
-		if atLeast {
-			return selector.IntBetween(name, &bound, nil), err
-		}
-		return selector.IntBetween(name, nil, &bound), err
-	case v1alpha1.AttributeVersion:
-		bound, err := selector.ParseVersion(r.Values[0])
-		if err != nil {
-			return "", err
-		}
-		if atLeast {
-			return selector.VersionBetween(name, &bound, nil), nil
-		}
-		return selector.VersionBetween(name, nil, &bound), nil
-	}
-	return "", fmt.Errorf("operator %s must have type Int or Version", r.Operator)
-}
-
-func parseInt(text string) (int64, error) {
-	return strconv.ParseInt(text, 10, 64)
-}
-
-func parseAll[T any](values []string, parse func(string) (T, error)) ([]T, error) {
-	parsed := make([]T, 0, len(values))
-	for _, v := range values {
-		p, err := parse(v)
-		if err != nil {
-			return nil, err
-		}
-		parsed = append(parsed, p)
-	}
-	return parsed, nil
+	return v1alpha1.DeviceWhole
 }

@@ -2,6 +2,7 @@ package selector
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +81,32 @@ func StringIn(name Name, values ...string) string {
 		quoted = append(quoted, quote(v))
 	}
 	return bindAttribute(name, "string", oneOf(quoted))
+}
+
+// JoinedMatches matches devices on which two string attributes, joined by an underscore, equal a pattern, or, where a
+// pattern ends in "*", start with the text before it. At least one pattern must be given. CEL could join the strings
+// itself, but knows no bound for the cost of that.
+func JoinedMatches(first, second Name, patterns ...string) string {
+	tests := make([]string, 0, len(patterns))
+	for _, p := range patterns {
+		head, tail, both := strings.Cut(p, "_")
+		switch {
+		case both:
+			tests = append(tests, All(StringMatches(first, head), StringMatches(second, tail)))
+		case strings.HasSuffix(p, "*"):
+			tests = append(tests, All(StringMatches(first, p), HasAttribute(second)))
+		}
+	}
+	if len(tests) == 0 { // none of the patterns has two parts
+		return "false"
+	}
+	return AnyOf(tests...)
+}
+
+// Shared matches devices of which several claims may take parts (DRAConsumableCapacity). Servers without the feature
+// refuse the expression.
+func Shared() string {
+	return "device.allowMultipleAllocations"
 }
 
 // IntIn matches devices whose attribute is one of the given whole numbers.
@@ -165,14 +192,17 @@ func bindAttribute(name Name, celType, test string) string {
 		member("device.attributes", name), celType, test)
 }
 
-// member reads a name from one of the maps of a device as an optional value. Index form is only for names that CEL
-// reserves and would not parse after a dot.
+// member reads a name from one of the maps of a device as an optional value. A name that CEL would not read as one after
+// a dot stands in index form, where it is a string.
 func member(outer string, name Name) string {
-	if reserved[name.ID] {
+	if reserved[name.ID] || !identifier.MatchString(name.ID) {
 		return fmt.Sprintf("%s[%s][?%s]", outer, quote(name.Domain), quote(name.ID))
 	}
 	return fmt.Sprintf("%s[%s].?%s", outer, quote(name.Domain), name.ID)
 }
+
+// identifier is what DRA allows as an ID (resource.k8s.io/v1 QualifiedName), and CEL after a dot.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reserved are the identifiers that the CEL language definition reserves, and its literals.
 var reserved = map[string]bool{

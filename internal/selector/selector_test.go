@@ -94,6 +94,8 @@ func TestAttributes(t *testing.T) {
 		"an attribute of another domain":           {name: "other.example.com/x", expression: selector.StringIn(foreign, "a"), want: []string{"string a"}},
 		"a name in a domain that nobody publishes": {expression: selector.StringIn(foreign, "a")},
 		"a name that CEL reserves":                 {name: "in", expression: selector.StringIn(keyword, "a"), want: []string{"string a"}},
+		"a name that is none":                      {name: "no-name", expression: selector.StringIn(selector.ParseName("no-name", driver), "a"), want: []string{"string a"}},
+		"a name that would be an expression":       {name: "y", expression: selector.StringIn(selector.ParseName(`y.orValue("a") == "a" || v`, driver), "a")},
 		"a qualified name is the bare one":         {name: driver + "/x", expression: selector.StringIn(x, "a"), want: []string{"string a"}},
 		"negation matches missing and other types": {
 			expression: selector.Not(selector.StringIn(x, "a", "abc", "3")),
@@ -150,6 +152,30 @@ func TestCapacity(t *testing.T) {
 			checkMatches(t, selector.CapacityBetween(tc.names, tc.min, tc.max), devices, tc.want)
 		})
 	}
+}
+
+func TestJoinedAndShared(t *testing.T) {
+	device := func(first, second string, shared *bool) dracel.Device {
+		d := dracel.Device{Driver: driver, AllowMultipleAllocations: shared, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
+		if first != "" {
+			d.Attributes["x"] = resourcev1.DeviceAttribute{StringValue: &first}
+		}
+		if second != "" {
+			d.Attributes["y"] = resourcev1.DeviceAttribute{StringValue: &second}
+		}
+		return d
+	}
+	devices := map[string]dracel.Device{
+		"none": device("", "", nil), "cpx": device("cpx", "", ptr.To(false)),
+		"cpx_nps4": device("cpx", "nps4", ptr.To(true)), "spx_nps1": device("spx", "nps1", nil),
+	}
+	y := selector.ParseName("y", driver)
+	checkMatches(t, selector.JoinedMatches(x, y, "cpx_nps4"), devices, []string{"cpx_nps4"})
+	checkMatches(t, selector.JoinedMatches(x, y, "cpx_*", "spx*"), devices, []string{"cpx_nps4", "spx_nps1"})
+	checkMatches(t, selector.JoinedMatches(x, y, "cpx_nps1", "spx"), devices, nil)
+	checkMatches(t, selector.JoinedMatches(x, y, "spx"), devices, nil)
+	checkMatches(t, selector.Shared(), devices, []string{"cpx_nps4"})
+	checkMatches(t, selector.Not(selector.Shared()), devices, []string{"none", "cpx", "spx_nps1"})
 }
 
 func TestUserTextIsData(t *testing.T) {

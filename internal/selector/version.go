@@ -43,3 +43,12 @@ func (v Version) firstAbove() string {
 	numbers[len(v)-1]++
 	return fmt.Sprintf("%d.%d.%d-0", numbers[0], numbers[1], numbers[2])
 }
+
+// String is the version as it was written, without leading zeros.
+func (v Version) String() string {
+	numbers := make([]string, 0, len(v))
+	for _, n := range v {
+		numbers = append(numbers, strconv.FormatUint(n, 10))
+	}
+	return strings.Join(numbers, ".")
+}

@@ -86,8 +86,8 @@ func (r Reader) Namespaces(ctx context.Context) ([]plan.Namespace, error) {
 	return namespaces, nil
 }
 
-// Pools are the facts about the GpuPools that a profile names, by name. Pools that do not exist are left out.
-func (r Reader) Pools(ctx context.Context, profile *v1alpha1.WorkloadProfile) (map[string]plan.PoolFacts, error) {
+// PoolsOf are the facts about the GpuPools that a profile names, by name. Pools that do not exist are left out.
+func (r Reader) PoolsOf(ctx context.Context, profile *v1alpha1.WorkloadProfile) (map[string]plan.PoolFacts, error) {
 	pools := map[string]plan.PoolFacts{}
 	for _, name := range plan.PoolNames(profile) {
 		pool := &v1alpha1.GpuPool{}
@@ -96,7 +96,7 @@ func (r Reader) Pools(ctx context.Context, profile *v1alpha1.WorkloadProfile) (m
 		} else if err != nil {
 			return nil, fmt.Errorf("reading GpuPool %q: %w", name, err)
 		}
-		facts := plan.PoolFacts{Driver: pool.Spec.Driver.Name, ClassName: plan.ClassName(pool)}
+		facts := plan.FactsOf(pool)
 		class := &resourcev1.DeviceClass{}
 		err := r.Cache.Get(ctx, client.ObjectKey{Name: facts.ClassName}, class)
 		if client.IgnoreNotFound(err) != nil {
@@ -106,4 +106,33 @@ func (r Reader) Pools(ctx context.Context, profile *v1alpha1.WorkloadProfile) (m
 		pools[name] = facts
 	}
 	return pools, nil
+}
+
+// ExtendedResources are all DeviceClasses that hold an extended resource name, and the facts about all GpuPools that want
+// one, by name.
+func (r Reader) ExtendedResources(ctx context.Context) ([]plan.ClassFacts, map[string]plan.PoolFacts, error) {
+	classes, pools := &resourcev1.DeviceClassList{}, &v1alpha1.GpuPoolList{}
+	if err := r.Cache.List(ctx, classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing DeviceClasses: %w", err)
+	}
+	if err := r.Cache.List(ctx, pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing GpuPools: %w", err)
+	}
+	var holders []plan.ClassFacts
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		if name := class.Spec.ExtendedResourceName; name != nil && class.DeletionTimestamp == nil {
+			holders = append(holders, plan.ClassFacts{
+				Name: class.Name, Created: class.CreationTimestamp.Time, ExtendedResourceName: *name,
+			})
+		}
+	}
+	wanting := map[string]plan.PoolFacts{}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if facts := plan.FactsOf(pool); facts.ExtendedResourceName != "" && pool.DeletionTimestamp == nil {
+			wanting[pool.Name] = facts
+		}
+	}
+	return holders, wanting, nil
 }

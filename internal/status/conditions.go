@@ -34,11 +34,17 @@ func condition(conditionType string, status metav1.ConditionStatus, reason, mess
 
 // stalls are the reasons that only a user can mend. All others mend themselves, or say that something may still come.
 var stalls = map[string]bool{
-	v1alpha1.ReasonInvalidSelector:       true,
-	v1alpha1.ReasonUnknownDeviceProperty: true,
-	v1alpha1.ReasonNameTaken:             true,
-	v1alpha1.ReasonForbidden:             true,
-	v1alpha1.ReasonFeatureUnavailable:    true,
+	v1alpha1.ReasonInvalidSelector:           true,
+	v1alpha1.ReasonUnknownDeviceProperty:     true,
+	v1alpha1.ReasonDeviceClassNameRequired:   true,
+	v1alpha1.ReasonAllocationModeRequired:    true,
+	v1alpha1.ReasonParametersTooLarge:        true,
+	v1alpha1.ReasonTemplateTooLarge:          true,
+	v1alpha1.ReasonNameTaken:                 true,
+	v1alpha1.ReasonExtendedResourceNameTaken: true,
+	v1alpha1.ReasonAdminAccessNotAllowed:     true,
+	v1alpha1.ReasonForbidden:                 true,
+	v1alpha1.ReasonFeatureUnavailable:        true,
 }
 
 // summarize adds Ready, and Stalled or Reconciling while Ready is not True. Ready follows the first of the verdicts

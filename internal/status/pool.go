@@ -1,8 +1,10 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -31,9 +33,10 @@ func ForPool(in PoolInputs) v1alpha1.GpuPoolStatus {
 	}
 	if in.Counts != nil {
 		setPoolCounts(&status, in.Counts)
+		status.Excluded = excluded(in.Plan.Explain(in.Counts.Excluded))
 	}
 	conditions := summarize(accepted(in.Plan.Refused), in.classPublished(), in.driverReady())
-	conditions = append(conditions, in.inventoryComplete().Condition)
+	conditions = append(conditions, in.inventoryComplete().Condition, in.devicesFound().Condition)
 	status.Conditions = settle(conditions, in.Pool.Status.Conditions, in.Pool.Generation, in.Now)
 	return status
 }
@@ -53,7 +56,13 @@ func (in PoolInputs) classPublished() verdict {
 		if in.Plan.Refused != nil {
 			return isTrue(published, reason, fmt.Sprintf("DeviceClass %q stays as the last accepted spec made it", name))
 		}
+		if in.Plan.WithoutName != nil {
+			return isFalse(published, in.Plan.WithoutName.Reason, in.Plan.WithoutName.Message)
+		}
 		return isTrue(published, reason, "")
+	case v1alpha1.ReasonFeatureUnavailable:
+		return isTrue(published, reason, fmt.Sprintf("DeviceClass %q is published without what the API server does not "+
+			"know: extendedResourceName needs the feature gate DRAExtendedResource", name))
 	case v1alpha1.ReasonNotAccepted:
 		return isFalse(published, reason, fmt.Sprintf("DeviceClass %q is not written while the spec is not accepted", name))
 	case v1alpha1.ReasonNameTaken:
@@ -119,6 +128,50 @@ func (in PoolInputs) inventoryComplete() verdict {
 	return isTrue(complete, v1alpha1.ReasonComplete, "")
 }
 
+func (in PoolInputs) devicesFound() verdict {
+	const found = v1alpha1.ConditionDevicesFound
+	switch {
+	case in.Plan.Refused != nil:
+		return isUnknown(found, v1alpha1.ReasonNotAccepted, "Not judged while the spec is not accepted")
+	case in.Counts == nil:
+		return isUnknown(found, v1alpha1.ReasonSyncing, "Reading the cluster's ResourceSlices, ResourceClaims and Nodes")
+	case in.Counts.Nodes.WithDevices > 0:
+		return isTrue(found, v1alpha1.ReasonFound, "")
+	case len(in.Counts.Excluded) > 0:
+		return isFalse(found, v1alpha1.ReasonNoMatchingDevice,
+			"The driver publishes devices on the selected nodes, and spec.devices keeps all of them out; "+
+				"status.excluded says which field")
+	}
+	return isFalse(found, v1alpha1.ReasonNoMatchingDevice, "The driver publishes no devices on the selected nodes")
+}
+
+// mostModels and mostExcluded are the lengths of status lists (MaxItems).
+const (
+	mostModels   = 16
+	mostExcluded = 32
+)
+
+// models are the most frequent ones, of equally frequent ones the first by name.
+func models(counts []inventory.ModelCounts) []v1alpha1.ModelCounts {
+	sorted := slices.Clone(counts)
+	slices.SortStableFunc(sorted, func(a, b inventory.ModelCounts) int { return cmp.Compare(b.Total, a.Total) })
+	var list []v1alpha1.ModelCounts
+	for _, m := range sorted[:min(len(sorted), mostModels)] {
+		list = append(list, v1alpha1.ModelCounts{
+			Name: m.Name, Total: number(m.Total), Allocated: number(m.Allocated), Available: number(m.Available),
+		})
+	}
+	return list
+}
+
+func excluded(exclusions []plan.Exclusion) []v1alpha1.ExcludedDevices {
+	var list []v1alpha1.ExcludedDevices
+	for _, e := range exclusions[:min(len(exclusions), mostExcluded)] {
+		list = append(list, v1alpha1.ExcludedDevices{Field: e.Field, Devices: *number(e.Devices), Detail: e.Detail})
+	}
+	return list
+}
+
 func setPoolCounts(status *v1alpha1.GpuPoolStatus, counts *inventory.PoolCounts) {
 	status.Nodes = &v1alpha1.PoolNodeCounts{
 		Selected:    number(counts.Nodes.Selected),
@@ -137,6 +190,8 @@ func setPoolCounts(status *v1alpha1.GpuPoolStatus, counts *inventory.PoolCounts)
 			Unavailable: number(devices.Unavailable),
 		}
 	}
+	status.OutOfScope = number(counts.OutOfScope)
+	status.Models = models(counts.Models)
 	status.Claims = claimCounts(counts.Claims)
 }
 

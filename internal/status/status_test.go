@@ -25,78 +25,101 @@ func TestPoolConditions(t *testing.T) {
 	tests := map[string]struct {
 		minReadyNodes *int32
 		refused       *plan.Finding
+		withoutName   *plan.Finding
 		class         status.Child
 		counts        *inventory.PoolCounts
 		want          []string
 	}{
 		"all is well": {
 			class: published, counts: counts(3, 1),
-			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/Publishing", "Ready=True/Ready", "InventoryComplete=True/Complete"},
+			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/Publishing", "Ready=True/Ready", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice"},
 		},
 		"the cluster is not read yet": {
 			class: published,
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=Unknown/Syncing",
-				"Ready=Unknown/Syncing", "Reconciling=True/Syncing", "InventoryComplete=Unknown/Syncing",
+				"Ready=Unknown/Syncing", "Reconciling=True/Syncing", "InventoryComplete=Unknown/Syncing", "DevicesFound=Unknown/Syncing",
 			},
 		},
 		"an incomplete resource pool leaves Ready alone": {
 			class: published, counts: &inventory.PoolCounts{
 				Nodes: inventory.NodeCounts{Selected: 1, Publishing: 1}, ResourcePools: inventory.ResourcePoolCounts{Total: 1, Incomplete: 1},
 			},
-			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/Publishing", "Ready=True/Ready", "InventoryComplete=False/Incomplete"},
+			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/Publishing", "Ready=True/Ready", "InventoryComplete=False/Incomplete", "DevicesFound=False/NoMatchingDevice"},
 		},
 		"a refused spec stalls, and its published class stays": {
 			refused: &plan.Finding{Reason: v1alpha1.ReasonInvalidSelector, Message: "spec.devices: no"}, class: published,
 			want: []string{
 				"Accepted=False/InvalidSelector", "ClassPublished=True/Published", "DriverReady=Unknown/NotAccepted",
-				"Ready=False/InvalidSelector", "Stalled=True/InvalidSelector", "InventoryComplete=Unknown/NotAccepted",
+				"Ready=False/InvalidSelector", "Stalled=True/InvalidSelector", "InventoryComplete=Unknown/NotAccepted", "DevicesFound=Unknown/NotAccepted",
 			},
 		},
 		"a refused spec that never published": {
 			refused: &plan.Finding{Reason: v1alpha1.ReasonUnknownDeviceProperty}, class: status.Child{Reason: v1alpha1.ReasonNotAccepted},
 			want: []string{
 				"Accepted=False/UnknownDeviceProperty", "ClassPublished=False/NotAccepted", "DriverReady=Unknown/NotAccepted",
-				"Ready=False/UnknownDeviceProperty", "Stalled=True/UnknownDeviceProperty", "InventoryComplete=Unknown/NotAccepted",
+				"Ready=False/UnknownDeviceProperty", "Stalled=True/UnknownDeviceProperty", "InventoryComplete=Unknown/NotAccepted", "DevicesFound=Unknown/NotAccepted",
 			},
 		},
 		"a taken name stalls even while the driver is awaited": {
 			class: status.Child{Reason: v1alpha1.ReasonNameTaken}, counts: counts(3, 0),
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=False/NameTaken", "DriverReady=False/NotPublishing",
-				"Ready=False/NameTaken", "Stalled=True/NameTaken", "InventoryComplete=True/Complete",
+				"Ready=False/NameTaken", "Stalled=True/NameTaken", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
 			},
 		},
 		"a failed write is tried again": {
 			class: status.Child{Reason: v1alpha1.ReasonApplyFailed, Detail: "admission refused it"}, counts: counts(1, 1),
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=False/ApplyFailed", "DriverReady=True/Publishing",
-				"Ready=False/ApplyFailed", "Reconciling=True/ApplyFailed", "InventoryComplete=True/Complete",
+				"Ready=False/ApplyFailed", "Reconciling=True/ApplyFailed", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
 			},
 		},
 		"suspended before anything was written": {
 			class: status.Child{Reason: v1alpha1.ReasonSuspended}, counts: counts(1, 1),
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=False/Suspended", "DriverReady=True/Publishing",
-				"Ready=False/Suspended", "Reconciling=True/Suspended", "InventoryComplete=True/Complete",
+				"Ready=False/Suspended", "Reconciling=True/Suspended", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
 			},
 		},
 		"no node is selected": {
 			class: published, counts: counts(0, 0),
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=False/TooFewNodes",
-				"Ready=False/TooFewNodes", "Reconciling=True/TooFewNodes", "InventoryComplete=True/Complete",
+				"Ready=False/TooFewNodes", "Reconciling=True/TooFewNodes", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
+			},
+		},
+		"the extended resource name is somebody else's: published without it": {
+			class: published, counts: counts(1, 1), withoutName: &plan.Finding{Reason: v1alpha1.ReasonExtendedResourceNameTaken, Message: "m"},
+			want: []string{
+				"Accepted=True/Accepted", "ClassPublished=False/ExtendedResourceNameTaken", "DriverReady=True/Publishing",
+				"Ready=False/ExtendedResourceNameTaken", "Stalled=True/ExtendedResourceNameTaken",
+				"InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
+			},
+		},
+		"the server does not know extended resource names": {
+			class: status.Child{Reason: v1alpha1.ReasonFeatureUnavailable}, counts: counts(1, 1),
+			want: []string{
+				"Accepted=True/Accepted", "ClassPublished=True/FeatureUnavailable", "DriverReady=True/Publishing", "Ready=True/Ready",
+				"InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
+			},
+		},
+		"devices are found": {
+			class: published, counts: &inventory.PoolCounts{Nodes: inventory.NodeCounts{Selected: 1, Publishing: 1, WithDevices: 1}},
+			want: []string{
+				"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/Publishing", "Ready=True/Ready",
+				"InventoryComplete=True/Complete", "DevicesFound=True/Found",
 			},
 		},
 		"no node is selected and none is needed": {
 			class: published, counts: counts(0, 0), minReadyNodes: ptr.To(int32(0)),
-			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/NoNodes", "Ready=True/Ready", "InventoryComplete=True/Complete"},
+			want: []string{"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=True/NoNodes", "Ready=True/Ready", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice"},
 		},
 		"fewer nodes publish than are needed": {
 			class: published, counts: counts(5, 2), minReadyNodes: ptr.To(int32(3)),
 			want: []string{
 				"Accepted=True/Accepted", "ClassPublished=True/Published", "DriverReady=False/TooFewNodes",
-				"Ready=False/TooFewNodes", "Reconciling=True/TooFewNodes", "InventoryComplete=True/Complete",
+				"Ready=False/TooFewNodes", "Reconciling=True/TooFewNodes", "InventoryComplete=True/Complete", "DevicesFound=False/NoMatchingDevice",
 			},
 		},
 	}
@@ -107,7 +130,7 @@ func TestPoolConditions(t *testing.T) {
 				pool.Spec.Nodes = &v1alpha1.NodeSelection{MinReadyNodes: tc.minReadyNodes}
 			}
 			got := status.ForPool(status.PoolInputs{
-				Pool: pool, Plan: plan.Pool{ClassName: "h100.gpupool.dev", Refused: tc.refused}, Class: tc.class, Counts: tc.counts, Now: now,
+				Pool: pool, Plan: plan.Pool{ClassName: "h100.gpupool.dev", Refused: tc.refused, WithoutName: tc.withoutName}, Class: tc.class, Counts: tc.counts, Now: now,
 			})
 			if diff := cmp.Diff(tc.want, brief(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
@@ -124,7 +147,11 @@ func TestPoolCounts(t *testing.T) {
 			Nodes:         inventory.NodeCounts{Selected: 4, Publishing: 3, WithDevices: 2},
 			ResourcePools: inventory.ResourcePoolCounts{Total: 3, Incomplete: 1},
 			Devices:       &inventory.DeviceCounts{Total: 16, Allocated: 8, Available: 5, Unavailable: 3},
-			Claims:        inventory.ClaimCounts{Allocated: 1, Pending: 1 << 40},
+			Models: []inventory.ModelCounts{
+				{Name: "A2", Total: 2, Available: 2}, {Name: "H100", Total: 12, Allocated: 8, Available: 3}, {Name: "T4", Total: 2},
+			},
+			OutOfScope: 7,
+			Claims:     inventory.ClaimCounts{Allocated: 1, Pending: 1 << 40},
 		},
 	}
 	got := status.ForPool(in)
@@ -135,6 +162,12 @@ func TestPoolCounts(t *testing.T) {
 		ResourcePools:   &v1alpha1.ResourcePoolCounts{Total: ptr.To(int32(3)), Incomplete: ptr.To(int32(1))},
 		Devices: &v1alpha1.DeviceCounts{
 			Total: ptr.To(int32(16)), Allocated: ptr.To(int32(8)), Available: ptr.To(int32(5)), Unavailable: ptr.To(int32(3)),
+		},
+		OutOfScope: ptr.To(int32(7)),
+		Models: []v1alpha1.ModelCounts{
+			{Name: "H100", Total: ptr.To(int32(12)), Allocated: ptr.To(int32(8)), Available: ptr.To(int32(3))},
+			{Name: "A2", Total: ptr.To(int32(2)), Allocated: ptr.To(int32(0)), Available: ptr.To(int32(2))},
+			{Name: "T4", Total: ptr.To(int32(2)), Allocated: ptr.To(int32(0)), Available: ptr.To(int32(0))},
 		},
 		Claims: &v1alpha1.ClaimCounts{Allocated: ptr.To(int32(1)), Pending: ptr.To(int32(1<<31 - 1))},
 	}
@@ -186,6 +219,21 @@ func TestProfile(t *testing.T) {
 			want:     []string{"Accepted=True/Accepted", "TemplatesPublished=False/Forbidden", "Ready=False/Forbidden", "Stalled=True/Forbidden"},
 			selected: 3, published: 1, failures: []v1alpha1.ReasonCount{{Reason: forbidden, Count: 1}, {Reason: taken, Count: 1}},
 		},
+		"older templates stay where the spec asks for it": {
+			plan: plan.Profile{Selected: []string{"a", "b"}}, templates: children(published, v1alpha1.ReasonOutOfDate),
+			want:     []string{"Accepted=True/Accepted", "TemplatesPublished=True/OutOfDate", "Ready=True/Ready"},
+			selected: 2, published: 1, failures: []v1alpha1.ReasonCount{{Reason: v1alpha1.ReasonOutOfDate, Count: 1}},
+		},
+		"and hide no failure": {
+			plan: plan.Profile{Selected: []string{"a", "b", "c"}}, templates: children(v1alpha1.ReasonOutOfDate, v1alpha1.ReasonOutOfDate, taken),
+			want:     []string{"Accepted=True/Accepted", "TemplatesPublished=False/NameTaken", "Ready=False/NameTaken", "Stalled=True/NameTaken"},
+			selected: 3, published: 0, failures: []v1alpha1.ReasonCount{{Reason: taken, Count: 1}, {Reason: v1alpha1.ReasonOutOfDate, Count: 2}},
+		},
+		"a namespace lacks the label for adminAccess": {
+			plan: plan.Profile{Selected: []string{"a"}, NotAllowed: []string{"b"}}, templates: children(published),
+			want:     []string{"Accepted=True/Accepted", "TemplatesPublished=False/AdminAccessNotAllowed", "Ready=False/AdminAccessNotAllowed", "Stalled=True/AdminAccessNotAllowed"},
+			selected: 2, published: 1, failures: []v1alpha1.ReasonCount{{Reason: v1alpha1.ReasonAdminAccessNotAllowed, Count: 1}},
+		},
 		"waiting for a pool does not stall": {
 			plan:      plan.Profile{Selected: []string{"a"}, Refused: &plan.Finding{Reason: v1alpha1.ReasonPoolNotFound, Message: "m"}},
 			templates: children(v1alpha1.ReasonNotAccepted),
@@ -220,6 +268,14 @@ func TestProfile(t *testing.T) {
 				t.Errorf("claims are %v before the cluster was read, want them unset", got.Claims)
 			}
 		})
+	}
+}
+
+func TestProfileHazards(t *testing.T) {
+	got := status.ForProfile(status.ProfileInputs{Profile: &v1alpha1.WorkloadProfile{}, TakeWhole: 2, Now: now})
+	want := []v1alpha1.ReasonCount{{Reason: v1alpha1.HazardTakesWholeDevice, Count: 2}}
+	if diff := cmp.Diff(want, got.Hazards); diff != "" {
+		t.Errorf("hazards (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gpupool/gpupool-operator/test/crd/schema"
 )
@@ -31,13 +32,13 @@ type rule struct {
 func TestEveryRuleHasARefusedSample(t *testing.T) {
 	refused := map[string]map[rule]bool{}
 	for _, file := range readSamples(t) {
-		for _, p := range file.places() {
+		for _, p := range file.about().places {
 			if refused[p.kind] == nil {
 				refused[p.kind] = map[rule]bool{}
 			}
 			for _, s := range file.samples {
 				if s.Refused != "" {
-					refused[p.kind][rule{anyIndex(p.prefix + s.Field), s.Message}] = true
+					refused[p.kind][rule{anyIndex(file.about().field(p, s.Field)), s.Message}] = true
 				}
 			}
 		}
@@ -61,7 +62,7 @@ func TestEveryRuleHasARefusedSample(t *testing.T) {
 func TestEveryFieldHasAnAcceptedSample(t *testing.T) {
 	accepted := map[string]map[string]bool{}
 	for _, file := range readSamples(t) {
-		for _, p := range file.places() {
+		for _, p := range file.about().places {
 			if accepted[p.kind] == nil {
 				accepted[p.kind] = map[string]bool{}
 			}
@@ -135,7 +136,11 @@ func rulesOf(t *testing.T, crd schema.CRD) []rule {
 		if f.Path == "" {
 			continue // spec itself is required, and every sample has it
 		}
-		for _, name := range f.Schema.Required {
+		required := f.Schema.Required
+		if f.Schema.XEmbeddedResource { // the server asks for these without being told
+			required = append([]string{"apiVersion", "kind"}, required...)
+		}
+		for _, name := range required {
 			rules = append(rules, rule{f.Path + "." + name, "Required value"})
 		}
 	}
@@ -151,10 +156,13 @@ func messages(t *testing.T, s apiextensionsv1.JSONSchemaProps) []string {
 			said = append(said, fmt.Sprintf(format, *limit))
 		}
 	}
-	bound(s.MinLength, "should be at least %d chars long")
+	if ptr.Deref(s.MinLength, 0) > 0 { // nothing is shorter than 0
+		bound(s.MinLength, "should be at least %d chars long")
+	}
 	bound(s.MaxLength, "may not be more than %d bytes")
 	bound(s.MinItems, "should have at least %d items")
 	bound(s.MinProperties, "should have at least %d properties")
+	bound(s.MaxProperties, "must have at most %d items")
 	if s.MaxItems != nil {
 		said = append(said, fmt.Sprintf("must have at most %d item", *s.MaxItems)+strings.Repeat("s", min(1, int(*s.MaxItems-1))))
 	}

@@ -18,9 +18,18 @@
 //	  field: spec.driver.name
 //	  message: driver.name is immutable
 //
-// name sets metadata.name. {times: 64, text: a} is a text of 64 letters, and {times: 17, item: x} in a list is 17
-// items. The folder deviceselector is for the type of that name, which stands in both kinds. Its samples have devices
-// instead of spec and are tried in both.
+// name sets metadata.name. {times: 64, text: a} is a text of 64 letters, {times: 17, item: x} in a list is 17 items, and
+// a: {times: 62, field: x} in an object is the 62 fields a0, a1 and so on.
+//
+// The folders deviceselector, devicesource and opaquedeviceconfig are for the types of those names, each of which stands
+// in several places of the schemas. Their samples have devices, source or opaque instead of spec, name fields that begin
+// with that word, and are tried in all of these places:
+//
+//	# samples/devicesource/source.yaml
+//	- refused: a pool and a class                     # under exactly, and as an alternative of firstAvailable
+//	  source: {poolName: h100, deviceClassName: h100.gpupool.dev}
+//	  field: source
+//	  message: exactly one of the fields in [poolName deviceClassName] must be set
 //
 // Every rule of both schemas has a refused sample, and every field and every value of an enum stands in an accepted
 // one: a test compares the samples with the schemas. What a released API accepts it accepts for ever, so a sample may

@@ -57,6 +57,7 @@ func TestConfigSamplesAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	compiler := selector.NewCompiler(64)
+	server := plan.ServerFacts{SharedDevices: true}
 	objects := readConfigSamples(t)
 	pools := map[string]plan.PoolFacts{}
 	for file, object := range objects {
@@ -65,11 +66,13 @@ func TestConfigSamplesAreServed(t *testing.T) {
 		}
 		pool := &v1alpha1.GpuPool{}
 		decode(t, object, pool)
-		wanted := plan.ForPool(plan.PoolInputs{Pool: pool, Catalog: known, Compiler: compiler})
+		wanted := plan.ForPool(plan.PoolInputs{Pool: pool, Catalog: known, Compiler: compiler, Server: server})
 		if wanted.Refused != nil {
 			t.Errorf("%s: %s", file, wanted.Refused.Message)
 		}
-		pools[pool.Name] = plan.PoolFacts{Driver: pool.Spec.Driver.Name, ClassName: wanted.ClassName, Published: true}
+		facts := plan.FactsOf(pool)
+		facts.Published = true
+		pools[pool.Name] = facts
 	}
 	for file, object := range objects {
 		if object.GetKind() != v1alpha1.WorkloadProfileKind {
@@ -77,7 +80,9 @@ func TestConfigSamplesAreServed(t *testing.T) {
 		}
 		profile := &v1alpha1.WorkloadProfile{}
 		decode(t, object, profile)
-		wanted := plan.ForProfile(plan.ProfileInputs{Profile: profile, Pools: pools, Catalog: known, Compiler: compiler})
+		wanted := plan.ForProfile(plan.ProfileInputs{
+			Profile: profile, Pools: pools, Catalog: known, Compiler: compiler, Server: server,
+		})
 		if wanted.Refused != nil {
 			t.Errorf("%s: %s", file, wanted.Refused.Message)
 		}

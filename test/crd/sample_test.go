@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,9 @@ type sample struct {
 	Name    string          `json:"name"`
 	Before  json.RawMessage `json:"before"`
 	Spec    json.RawMessage `json:"spec"`
-	Devices json.RawMessage `json:"devices"` // in the folder deviceselector, and there instead of spec
+	Devices json.RawMessage `json:"devices"` // the folder says which of these it is
+	Source  json.RawMessage `json:"source"`
+	Opaque  json.RawMessage `json:"opaque"`
 
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -37,14 +40,22 @@ func (s sample) sentence() string { return s.Accepted + s.Refused }
 
 // content is what the sample says about its subject, nil for nothing.
 func (s sample) content() json.RawMessage {
-	if s.Devices != nil {
-		return s.Devices
+	for _, said := range s.said() {
+		return said
 	}
-	return s.Spec
+	return nil
+}
+
+// said are the words under which the sample says something.
+func (s sample) said() map[string]json.RawMessage {
+	said := map[string]json.RawMessage{"spec": s.Spec, "devices": s.Devices, "source": s.Source, "opaque": s.Opaque}
+	maps.DeleteFunc(said, func(_ string, content json.RawMessage) bool { return content == nil })
+	return said
 }
 
 // validate refuses a sample that does not say what it is to show.
-func (s sample) validate() error {
+func (s sample) validate(about subject) error {
+	said := slices.Collect(maps.Keys(s.said()))
 	switch {
 	case (s.Accepted == "") == (s.Refused == ""):
 		return errors.New("want accepted or refused")
@@ -52,6 +63,10 @@ func (s sample) validate() error {
 		return errors.New("want field and message of what is refused")
 	case s.Accepted != "" && s.Field+s.Message != "":
 		return errors.New("what is accepted has neither field nor message")
+	case about.word == "spec" && len(said) == 0:
+		return nil // it is about the name
+	case !slices.Equal(said, []string{about.word}):
+		return fmt.Errorf("it says something about %v, want %s", said, about.word)
 	}
 	return nil
 }
@@ -62,25 +77,65 @@ var smallest = map[string]string{
 	v1alpha1.WorkloadProfileKind: `{"namespaces": {"names": ["team-a"]}, "requests": [{"name": "gpu", "exactly": {"poolName": "h100"}}]}`,
 }
 
-// place is where the samples of a folder are tried.
-type place struct {
-	kind string
-	// prefix is what stands before the fields of the samples.
-	prefix string
-	// around is the spec, with %s for what the sample says.
-	around string
+// subject is what the samples of a folder are about.
+type subject struct {
+	// word is the key of what the samples say, and the first word of the fields that they name.
+	word   string
+	places []place
 }
 
-var places = map[string][]place{
-	"gpupool":         {{kind: v1alpha1.GpuPoolKind, around: "%s"}},
-	"workloadprofile": {{kind: v1alpha1.WorkloadProfileKind, around: "%s"}},
-	"deviceselector": {
-		{kind: v1alpha1.GpuPoolKind, prefix: "spec.", around: `{"devices": %s}`},
+// place is where a subject stands.
+type place struct {
+	kind string
+	// path is the field that the subject's word stands for.
+	path string
+	// around is the spec, with %s for what the sample says.
+	around string
+	// beside is what the place wants beside what the sample says; empty for nothing.
+	beside string
+}
+
+var subjects = map[string]subject{
+	"gpupool":         {word: "spec", places: []place{{kind: v1alpha1.GpuPoolKind, path: "spec", around: "%s"}}},
+	"workloadprofile": {word: "spec", places: []place{{kind: v1alpha1.WorkloadProfileKind, path: "spec", around: "%s"}}},
+	"deviceselector": {word: "devices", places: []place{
+		{kind: v1alpha1.GpuPoolKind, path: "spec.devices", around: `{"devices": %s}`},
 		{
-			kind: v1alpha1.WorkloadProfileKind, prefix: "spec.requests[0].exactly.",
+			kind: v1alpha1.WorkloadProfileKind, path: "spec.requests[0].exactly.devices",
 			around: `{"requests": [{"name": "gpu", "exactly": {"poolName": "h100", "devices": %s}}]}`,
 		},
-	},
+		{
+			kind: v1alpha1.WorkloadProfileKind, path: "spec.requests[0].firstAvailable[1].devices",
+			around: `{"requests": [{"name": "gpu", "firstAvailable": [` +
+				`{"name": "first", "poolName": "l4"}, {"name": "second", "poolName": "h100", "devices": %s}]}]}`,
+		},
+	}},
+	"devicesource": {word: "source", places: []place{
+		{
+			kind: v1alpha1.WorkloadProfileKind, path: "spec.requests[0].exactly",
+			around: `{"requests": [{"name": "gpu", "exactly": %s}]}`,
+		},
+		{
+			kind: v1alpha1.WorkloadProfileKind, path: "spec.requests[0].firstAvailable[1]",
+			around: `{"requests": [{"name": "gpu", "firstAvailable": [{"name": "first", "poolName": "l4"}, %s]}]}`,
+			beside: `{"name": "second"}`,
+		},
+	}},
+	"opaquedeviceconfig": {word: "opaque", places: []place{
+		{
+			kind: v1alpha1.GpuPoolKind, path: "spec.deviceClass.config[0].opaque",
+			around: `{"deviceClass": {"config": [{"opaque": %s}]}}`,
+		},
+		{kind: v1alpha1.WorkloadProfileKind, path: "spec.config[0].opaque", around: `{"config": [{"opaque": %s}]}`},
+	}},
+}
+
+// field is the field that a sample names, at a place of its subject.
+func (s subject) field(p place, named string) string {
+	if rest, found := strings.CutPrefix(named, s.word); found {
+		return p.path + rest
+	}
+	return named
 }
 
 // sampleFile is a file under samples.
@@ -90,14 +145,19 @@ type sampleFile struct {
 	samples []sample
 }
 
-func (f sampleFile) places() []place { return places[filepath.Dir(f.name)] }
+func (f sampleFile) about() subject { return subjects[filepath.Dir(f.name)] }
 
-// object is the object of a sample: the spec laid over the smallest legal one.
-func (p place) object(name string, spec json.RawMessage) (*unstructured.Unstructured, error) {
+// object is the object of a sample: what it says laid over the smallest legal spec.
+func (p place) object(name string, said json.RawMessage) (*unstructured.Unstructured, error) {
 	merged := []byte(smallest[p.kind])
-	if spec != nil {
+	if said != nil {
 		var err error
-		if merged, err = jsonpatch.MergePatch(merged, fmt.Appendf(nil, p.around, spec)); err != nil {
+		if p.beside != "" {
+			if said, err = jsonpatch.MergePatch([]byte(p.beside), said); err != nil {
+				return nil, err
+			}
+		}
+		if merged, err = jsonpatch.MergePatch(merged, fmt.Appendf(nil, p.around, said)); err != nil {
 			return nil, err
 		}
 	}
@@ -133,8 +193,8 @@ func readSamples(t *testing.T) []sampleFile {
 
 func readSampleFile(path string) (sampleFile, error) {
 	file := sampleFile{name: strings.TrimSuffix(strings.TrimPrefix(path, "samples/"), ".yaml")}
-	if file.places() == nil {
-		return file, errors.New("the folder is not a kind")
+	if file.about().places == nil {
+		return file, errors.New("the folder is no subject")
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -156,14 +216,10 @@ func readSampleFile(path string) (sampleFile, error) {
 
 // validate refuses a file that shows only one side of its subject, or has samples that do not show anything.
 func (f sampleFile) validate() error {
-	isSelector := filepath.Dir(f.name) == "deviceselector"
 	var accepted, refused int
 	for _, s := range f.samples {
-		if err := s.validate(); err != nil {
+		if err := s.validate(f.about()); err != nil {
 			return fmt.Errorf("%q: %w", s.sentence(), err)
-		}
-		if (s.Devices != nil) != isSelector || (s.Spec != nil) && isSelector {
-			return fmt.Errorf("%q: want devices under deviceselector, and spec elsewhere", s.sentence())
 		}
 		if s.Accepted != "" {
 			accepted++
@@ -177,7 +233,7 @@ func (f sampleFile) validate() error {
 	return nil
 }
 
-// expand writes out {times, text} and, in lists, {times, item}.
+// expand writes out {times, text}, {times, item} in lists and {times, field} in objects.
 func expand(tree any) any {
 	switch node := tree.(type) {
 	case []any:
@@ -194,13 +250,22 @@ func expand(tree any) any {
 		if times, text, ok := repeated(node, "text"); ok {
 			return strings.Repeat(text.(string), times)
 		}
-		for key, value := range node {
-			node[key] = expand(value)
+		fields := map[string]any{}
+		for name, value := range node {
+			times, copied, ok := repeated(value, "field")
+			if !ok {
+				fields[name] = expand(value)
+			}
+			for i := range times {
+				fields[fmt.Sprintf("%s%d", name, i)] = expand(copied)
+			}
 		}
+		return fields
 	}
 	return tree
 }
 
+// repeated takes {times, <what>} apart. It returns no times for everything else.
 func repeated(tree any, what string) (times int, content any, ok bool) {
 	node, isMap := tree.(map[string]any)
 	if !isMap || len(node) != 2 || node["times"] == nil || node[what] == nil {

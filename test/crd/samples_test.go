@@ -22,8 +22,8 @@ func TestSamples(t *testing.T) {
 	for _, file := range readSamples(t) {
 		t.Run(file.name, func(t *testing.T) {
 			for _, s := range file.samples {
-				for _, p := range file.places() {
-					t.Run(p.kind+": "+s.sentence(), func(t *testing.T) { server.try(t, s, p) })
+				for _, p := range file.about().places {
+					t.Run(p.kind+" "+p.path+": "+s.sentence(), func(t *testing.T) { server.try(t, s, p, file.about()) })
 				}
 			}
 		})
@@ -31,7 +31,7 @@ func TestSamples(t *testing.T) {
 }
 
 // try writes the sample, without storing it.
-func (s *apiServer) try(t *testing.T, sample sample, p place) {
+func (s *apiServer) try(t *testing.T, sample sample, p place, about subject) {
 	t.Helper()
 	name := sample.Name
 	if name == "" {
@@ -41,7 +41,7 @@ func (s *apiServer) try(t *testing.T, sample sample, p place) {
 	want := object.Object["spec"]
 	err := s.write(t, object, p, sample)
 	if sample.Refused != "" {
-		if err := isRefusal(err, p.prefix+sample.Field, sample.Message); err != nil {
+		if err := isRefusal(err, about.field(p, sample.Field), sample.Message); err != nil {
 			t.Error(err)
 		}
 		return

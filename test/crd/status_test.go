@@ -1,11 +1,16 @@
 package crd_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +70,71 @@ func TestTheOperatorTakesOverTheDefault(t *testing.T) {
 	})
 }
 
+// wholeStatus has every field that the operator can write.
+var wholeStatus = map[string]any{
+	v1alpha1.GpuPoolKind: &v1alpha1.GpuPoolStatus{
+		Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+			LastTransitionTime: metav1.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC),
+		}},
+		ObservedGeneration: 1,
+		DeviceClassName:    "h100.gpupool.dev",
+		Nodes: &v1alpha1.PoolNodeCounts{
+			Selected: ptr.To[int32](11), Publishing: ptr.To[int32](10), WithDevices: ptr.To[int32](0),
+		},
+		ResourcePools: &v1alpha1.ResourcePoolCounts{Total: ptr.To[int32](10), Incomplete: ptr.To[int32](0)},
+		Devices: &v1alpha1.DeviceCounts{
+			Total: ptr.To[int32](80), Allocated: ptr.To[int32](50), Available: ptr.To[int32](30), Unavailable: ptr.To[int32](0),
+		},
+		OutOfScope: ptr.To[int32](0),
+		Models: []v1alpha1.ModelCounts{{
+			Name: "NVIDIA H100 80GB HBM3", Total: ptr.To[int32](80), Allocated: ptr.To[int32](50), Available: ptr.To[int32](30),
+		}},
+		Excluded: []v1alpha1.ExcludedDevices{{Field: "devices.memory", Devices: 8, Detail: "81559Mi is below 80Gi"}},
+		Claims:   &v1alpha1.ClaimCounts{Allocated: ptr.To[int32](7), Pending: ptr.To[int32](0)},
+	},
+	v1alpha1.WorkloadProfileKind: &v1alpha1.WorkloadProfileStatus{
+		Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonForbidden,
+			LastTransitionTime: metav1.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC),
+		}},
+		ObservedGeneration: 1,
+		TemplateName:       "train",
+		Namespaces: &v1alpha1.NamespaceCounts{
+			Selected: ptr.To[int32](5), Published: ptr.To[int32](4),
+			Failures: []v1alpha1.ReasonCount{{Reason: v1alpha1.ReasonForbidden, Count: 1}},
+		},
+		Claims:  &v1alpha1.ClaimCounts{Allocated: ptr.To[int32](7), Pending: ptr.To[int32](2)},
+		Hazards: []v1alpha1.ReasonCount{{Reason: v1alpha1.HazardTakesWholeDevice, Count: 1}},
+	},
+}
+
+// TestTheServerKeepsTheWholeStatus: a field that the schema lacks would be dropped, and one that it bounds too tightly
+// would make the server refuse the whole status.
+func TestTheServerKeepsTheWholeStatus(t *testing.T) {
+	server := running(t)
+	crds := read(t)
+	eachKind(t, func(t *testing.T, p place) {
+		whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wholeStatus[p.kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		note(seen, "status", whole)
+		for _, f := range crds[p.kind].Fields() {
+			if strings.HasPrefix(f.Path, "status.") && !seen[f.Path] {
+				t.Errorf("%s is not in this test", f.Path)
+			}
+		}
+		object := build(t, p, unique("whole"), nil)
+		server.create(t, object)
+		server.setStatus(t, object, wholeStatus[p.kind])
+		if diff := cmp.Diff(whole, server.get(t, object).Object["status"]); diff != "" {
+			t.Errorf("status (-written +read):\n%s", diff)
+		}
+	})
+}
+
 // TestStatusIsNotTheUsers: whoever may write objects but not their status cannot make one look ready.
 func TestStatusIsNotTheUsers(t *testing.T) {
 	server := running(t)
@@ -83,7 +153,7 @@ func TestStatusIsNotTheUsers(t *testing.T) {
 func eachKind(t *testing.T, test func(t *testing.T, p place)) {
 	t.Helper()
 	for _, folder := range []string{"gpupool", "workloadprofile"} {
-		p := places[folder][0]
+		p := subjects[folder].places[0]
 		t.Run(p.kind, func(t *testing.T) { test(t, p) })
 	}
 }

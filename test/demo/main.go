@@ -27,13 +27,13 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	begun := time.Now()
-	fmt.Println("== A local Kubernetes with 6 simulated nodes, drivers that somebody else installed, and the operator")
+	fmt.Println("== A local Kubernetes with 7 simulated nodes, drivers that somebody else installed, and the operator")
 	local, err := cluster.Start(ctx, cluster.Options{Log: os.Stdout})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, local.Stop()) }()
-	stopDrivers, err := story.Fleet(ctx, local, local.Config)
+	stopDrivers, err := story.Fleet(ctx, local)
 	if err != nil {
 		return err
 	}

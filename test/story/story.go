@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,7 +54,9 @@ func Tell(ctx context.Context, config *rest.Config, out io.Writer) error {
 		return err
 	}
 	t := teller{client: c, screen: s}
-	for _, chapter := range []func(context.Context) error{t.pools, t.profiles, t.training, t.bank, t.release} {
+	for _, chapter := range []func(context.Context) error{
+		t.pools, t.profiles, t.training, t.bank, t.parts, t.legacy, t.release,
+	} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -64,12 +67,14 @@ func Tell(ctx context.Context, config *rest.Config, out io.Writer) error {
 // pools: what do I have?
 func (t teller) pools(ctx context.Context) error {
 	t.screen.say("GpuPools, applied from config/samples, become DeviceClasses, and their devices are counted")
-	if err := t.sample(ctx, "gpupool_h100.yaml", "gpupool_nvidia-gpu.yaml"); err != nil {
+	if err := t.sample(ctx, "gpupool_h100.yaml", "gpupool_nvidia-gpu.yaml", "gpupool_mig-1g.yaml", "gpupool_mi300x.yaml",
+		"gpupool_hami-h100.yaml", "gpupool_legacy-gpu.yaml"); err != nil {
 		return err
 	}
 	if err := errors.Join(
 		t.pool(ctx, "h100", "16 total, 0 allocated, 16 available, 0 unavailable"),
-		t.pool(ctx, "nvidia-gpu", "28 total, 0 allocated, 28 available, 0 unavailable"),
+		t.pool(ctx, "nvidia-gpu", "24 total, 0 allocated, 24 available, 0 unavailable"),
+		t.pool(ctx, "mi300x", "8 total, 0 allocated, 8 available, 0 unavailable"),
 	); err != nil {
 		return err
 	}
@@ -86,16 +91,32 @@ func (t teller) pools(ctx context.Context) error {
 // profiles: what does a workload get?
 func (t teller) profiles(ctx context.Context) error {
 	t.screen.say("WorkloadProfiles become ResourceClaimTemplates in the chosen namespaces")
-	for name, team := range map[string]string{"llm": "research", "vision": "research", "bank-scoring": "scoring"} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}
+	for name, team := range map[string]string{
+		"llm": "research", "vision": "research", "bank-scoring": "scoring", "notebooks": "", "serving": "", "rdma": "", "old-apps": "",
+	} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if team != "" {
+			namespace.Labels = map[string]string{"team": team}
+		}
 		if err := t.client.Create(ctx, namespace); err != nil {
 			return fmt.Errorf("creating namespace %s: %w", name, err)
 		}
 	}
-	if err := t.sample(ctx, "workloadprofile_train-8xh100.yaml", "workloadprofile_scoring-4gpu.yaml"); err != nil {
+	nics := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: sriov}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + sriov + `"`}}},
+	}}
+	if err := t.client.Create(ctx, nics); err != nil { // the NIC driver's own chart brings it
+		return fmt.Errorf("creating the NICs' DeviceClass: %w", err)
+	}
+	if err := t.sample(ctx, "workloadprofile_train-8xh100.yaml", "workloadprofile_h100-or-mi300x.yaml",
+		"workloadprofile_scoring-4gpu.yaml", "workloadprofile_mig-1g.yaml", "workloadprofile_quarter-h100.yaml",
+		"workloadprofile_gpu-with-nic.yaml"); err != nil {
 		return err
 	}
-	if err := errors.Join(t.profile(ctx, "train-8xh100", 2), t.profile(ctx, "scoring-4gpu", 1)); err != nil {
+	if err := errors.Join(
+		t.profile(ctx, "train-8xh100", 2), t.profile(ctx, "h100-or-mi300x", 2), t.profile(ctx, "scoring-4gpu", 1),
+		t.profile(ctx, "mig-1g", 1), t.profile(ctx, "quarter-h100", 1), t.profile(ctx, "gpu-with-nic", 1),
+	); err != nil {
 		return err
 	}
 	if err := t.screen.table(ctx, "get workloadprofiles", profilesPath); err != nil {
@@ -106,7 +127,7 @@ func (t teller) profiles(ctx context.Context) error {
 
 // training: what is used, and why is this pod pending?
 func (t teller) training(ctx context.Context) error {
-	t.screen.say("Three trainings ask for 8 H100 each; there are two such nodes")
+	t.screen.say("Three trainings ask for 8 H100 each; there are two such nodes. A fourth takes MI300X if need be")
 	t.screen.note("All that an application team writes: resourceClaimTemplateName: train-8xh100")
 	if err := t.deploy(ctx, "llm", "train", "train-8xh100", 3); err != nil {
 		return err
@@ -114,7 +135,16 @@ func (t teller) training(ctx context.Context) error {
 	if err := t.running(ctx, "llm", "train", 2); err != nil {
 		return err
 	}
-	if err := t.claims(ctx, "h100", 2, 1); err != nil {
+	if err := t.deploy(ctx, "vision", "train-anywhere", "h100-or-mi300x", 1); err != nil {
+		return err
+	}
+	if err := t.running(ctx, "vision", "train-anywhere", 1); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		t.claims(ctx, "h100", 2, 1),
+		t.pool(ctx, "mi300x", "8 total, 8 allocated, 0 available, 0 unavailable"),
+	); err != nil {
 		return err
 	}
 	if err := t.screen.table(ctx, "get gpupools", poolsPath); err != nil {
@@ -135,38 +165,81 @@ The old way names products by hand, one Deployment for each, and is wrong as soo
     resources: {limits: {nvidia.com/gpu: 4}}
 The DRA way says what is needed, once: the WorkloadProfile scoring-4gpu. T4 cards have the memory and not the
 capability, so no pod lands there.`)
-	if err := t.deploy(ctx, "bank-scoring", "scoring", "scoring-4gpu", 3); err != nil {
+	if err := t.deploy(ctx, "bank-scoring", "scoring", "scoring-4gpu", 2); err != nil {
+		return err
+	}
+	if err := t.running(ctx, "bank-scoring", "scoring", 1); err != nil {
+		return err
+	}
+	if err := t.claims(ctx, "nvidia-gpu", 1, 1); err != nil {
+		return err
+	}
+	return t.screen.table(ctx, "get pods -n bank-scoring -o wide", "/api/v1/namespaces/bank-scoring/pods",
+		"IP", "Nominated Node", "Readiness Gates")
+}
+
+// parts: a partition of a card, and a share of one.
+func (t teller) parts(ctx context.Context) error {
+	t.screen.say("Notebooks take MIG partitions; an inference service takes quarters of shared H100s")
+	if err := errors.Join(
+		t.deploy(ctx, "notebooks", "notebook", "mig-1g", 3),
+		t.deploy(ctx, "serving", "inference", "quarter-h100", 5),
+	); err != nil {
+		return err
+	}
+	if err := errors.Join(t.running(ctx, "notebooks", "notebook", 3), t.running(ctx, "serving", "inference", 5)); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		t.claims(ctx, "mig-1g", 3, 0),
+		t.pool(ctx, "hami-h100", "2 total, 2 allocated, 0 available, 0 unavailable"),
+	); err != nil {
+		return err
+	}
+	return t.screen.table(ctx, "get gpupools", poolsPath)
+}
+
+// legacy: pods that know nothing of claims.
+func (t teller) legacy(ctx context.Context) error {
+	t.screen.say("A pod that was written for a device plugin runs unchanged")
+	t.screen.note("resources: {limits: {example.com/gpu: 1}}, by the pool's extendedResourceName")
+	limits := corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	if err := t.deployPods(ctx, "old-apps", "encode", 1, corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "main", Image: "registry.example.com/encode", Resources: corev1.ResourceRequirements{Limits: limits},
+	}}}); err != nil {
+		return err
+	}
+	if err := t.running(ctx, "old-apps", "encode", 1); err != nil {
+		return err
+	}
+	return t.claims(ctx, "legacy-gpu", 1, 0)
+}
+
+// release: numbers move.
+func (t teller) release(ctx context.Context) error {
+	t.screen.say("Trainings end: the bank's second pod finds room, and a GPU with a NIC on its PCIe root")
+	if err := t.scale(ctx, "llm", "train", 0); err != nil {
 		return err
 	}
 	if err := t.running(ctx, "bank-scoring", "scoring", 2); err != nil {
 		return err
 	}
-	if err := t.claims(ctx, "nvidia-gpu", 2, 1); err != nil {
+	if err := t.deploy(ctx, "rdma", "transfer", "gpu-with-nic", 1); err != nil {
 		return err
 	}
-	if err := t.screen.table(ctx, "get pods -n bank-scoring -o wide", "/api/v1/namespaces/bank-scoring/pods",
-		"IP", "Nominated Node", "Readiness Gates"); err != nil {
+	if err := t.running(ctx, "rdma", "transfer", 1); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		t.pool(ctx, "h100", "16 total, 5 allocated, 11 available, 0 unavailable"),
+		t.claims(ctx, "h100", 1, 0), t.claims(ctx, "nvidia-gpu", 2, 0), t.claims(ctx, "legacy-gpu", 1, 0),
+	); err != nil {
+		return err
+	}
+	if err := t.screen.table(ctx, "get gpupools", poolsPath); err != nil {
 		return err
 	}
 	return t.screen.table(ctx, "get workloadprofiles", profilesPath)
-}
-
-// release: numbers move.
-func (t teller) release(ctx context.Context) error {
-	t.screen.say("Trainings end, and the bank's third pod finds room on a node of H100")
-	if err := t.scale(ctx, "llm", "train", 1); err != nil {
-		return err
-	}
-	if err := t.running(ctx, "bank-scoring", "scoring", 3); err != nil {
-		return err
-	}
-	if err := t.pool(ctx, "h100", "16 total, 12 allocated, 4 available, 0 unavailable"); err != nil {
-		return err
-	}
-	if err := errors.Join(t.claims(ctx, "h100", 1, 0), t.claims(ctx, "nvidia-gpu", 3, 0)); err != nil {
-		return err
-	}
-	return t.screen.table(ctx, "get gpupools", poolsPath)
 }
 
 func (t teller) sample(ctx context.Context, files ...string) error {
@@ -181,22 +254,23 @@ func (t teller) sample(ctx context.Context, files ...string) error {
 
 // deploy makes a Deployment whose pods each take a claim from a template.
 func (t teller) deploy(ctx context.Context, namespace, name, template string, replicas int32) error {
+	return t.deployPods(ctx, namespace, name, replicas, corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name: "main", Image: "registry.example.com/" + name,
+			Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
+		}},
+		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To(template)}},
+	})
+}
+
+func (t teller) deployPods(ctx context.Context, namespace, name string, replicas int32, pods corev1.PodSpec) error {
 	labels := map[string]string{"app": name}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{{
-						Name: "main", Image: "registry.example.com/" + name,
-						Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
-					}},
-					ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To(template)}},
-				},
-			},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pods},
 		},
 	}
 	if err := t.client.Create(ctx, deployment); err != nil {

@@ -16,12 +16,24 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=gpupool.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AlternativeRequest"):
+		return &apiv1alpha1.AlternativeRequestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AttributeRequirement"):
 		return &apiv1alpha1.AttributeRequirementApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CapacityRequest"):
+		return &apiv1alpha1.CapacityRequestApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CapacityRequirement"):
+		return &apiv1alpha1.CapacityRequirementApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CELSelector"):
 		return &apiv1alpha1.CELSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClaimConfig"):
+		return &apiv1alpha1.ClaimConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimCounts"):
 		return &apiv1alpha1.ClaimCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClassConfig"):
+		return &apiv1alpha1.ClassConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DeviceConstraint"):
+		return &apiv1alpha1.DeviceConstraintApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DeviceCounts"):
 		return &apiv1alpha1.DeviceCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DeviceRequest"):
@@ -30,16 +42,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DeviceSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DeviceSource"):
 		return &apiv1alpha1.DeviceSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DeviceToleration"):
+		return &apiv1alpha1.DeviceTolerationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Driver"):
 		return &apiv1alpha1.DriverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExactRequest"):
 		return &apiv1alpha1.ExactRequestApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ExcludedDevices"):
+		return &apiv1alpha1.ExcludedDevicesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GpuPool"):
 		return &apiv1alpha1.GpuPoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GpuPoolSpec"):
 		return &apiv1alpha1.GpuPoolSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GpuPoolStatus"):
 		return &apiv1alpha1.GpuPoolStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ModelCounts"):
+		return &apiv1alpha1.ModelCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespaceCounts"):
 		return &apiv1alpha1.NamespaceCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NamespaceSelector"):
@@ -50,6 +68,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeSelectorRequirementApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeSelectorTerm"):
 		return &apiv1alpha1.NodeSelectorTermApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OpaqueDeviceConfig"):
+		return &apiv1alpha1.OpaqueDeviceConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolDeviceClass"):
 		return &apiv1alpha1.PoolDeviceClassApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolDevices"):
@@ -66,6 +86,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ReasonCountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourcePoolCounts"):
 		return &apiv1alpha1.ResourcePoolCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VersionRange"):
+		return &apiv1alpha1.VersionRangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadProfile"):
 		return &apiv1alpha1.WorkloadProfileApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadProfileSpec"):

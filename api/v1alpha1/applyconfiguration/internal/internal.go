@@ -25,6 +25,39 @@ var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.AllocationMode
   scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.AlternativeRequest
+  map:
+    fields:
+    - name: allocationMode
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.AllocationMode
+    - name: capacityRequests
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequest
+          elementRelationship: atomic
+    - name: count
+      type:
+        scalar: numeric
+    - name: deviceClassName
+      type:
+        scalar: string
+    - name: devices
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSelector
+    - name: name
+      type:
+        scalar: string
+    - name: poolName
+      type:
+        scalar: string
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceToleration
+          elementRelationship: atomic
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.AttributeOperator
   scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.AttributeRequirement
@@ -53,6 +86,63 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expression
       type:
         scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequest
+  map:
+    fields:
+    - name: amount
+      type:
+        scalar: untyped
+        list:
+          elementType:
+            namedType: __untyped_atomic_
+          elementRelationship: atomic
+        map:
+          elementType:
+            namedType: __untyped_deduced_
+          elementRelationship: separable
+    - name: name
+      type:
+        scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequirement
+  map:
+    fields:
+    - name: max
+      type:
+        scalar: untyped
+        list:
+          elementType:
+            namedType: __untyped_atomic_
+          elementRelationship: atomic
+        map:
+          elementType:
+            namedType: __untyped_deduced_
+          elementRelationship: separable
+    - name: min
+      type:
+        scalar: untyped
+        list:
+          elementType:
+            namedType: __untyped_atomic_
+          elementRelationship: atomic
+        map:
+          elementType:
+            namedType: __untyped_deduced_
+          elementRelationship: separable
+    - name: name
+      type:
+        scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.ClaimConfig
+  map:
+    fields:
+    - name: opaque
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.OpaqueDeviceConfig
+    - name: requests
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.ClaimCounts
   map:
     fields:
@@ -62,6 +152,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pending
       type:
         scalar: numeric
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.ClassConfig
+  map:
+    fields:
+    - name: opaque
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.OpaqueDeviceConfig
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceConstraint
+  map:
+    fields:
+    - name: distinctAttribute
+      type:
+        scalar: string
+    - name: matchAttribute
+      type:
+        scalar: string
+    - name: requests
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceCounts
   map:
     fields:
@@ -83,22 +194,52 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: exactly
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ExactRequest
+    - name: firstAvailable
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.AlternativeRequest
+          elementRelationship: atomic
     - name: name
       type:
         scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSelector
   map:
     fields:
+    - name: architectures
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: attributes
       type:
         list:
           elementType:
             namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.AttributeRequirement
           elementRelationship: atomic
+    - name: capacity
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequirement
+          elementRelationship: atomic
+    - name: cudaComputeCapability
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.VersionRange
+    - name: gpuDriverVersion
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.VersionRange
     - name: memory
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.QuantityRange
     - name: models
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: partitionProfiles
       type:
         list:
           elementType:
@@ -110,6 +251,31 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.RawSelector
           elementRelationship: atomic
+    - name: sharing
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSharing
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSharing
+  scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceTaintEffect
+  scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceToleration
+  map:
+    fields:
+    - name: effect
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceTaintEffect
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.TolerationOperator
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceType
   scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.Driver
@@ -121,16 +287,46 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.ExactRequest
   map:
     fields:
+    - name: adminAccess
+      type:
+        scalar: boolean
     - name: allocationMode
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.AllocationMode
+    - name: capacityRequests
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequest
+          elementRelationship: atomic
     - name: count
       type:
         scalar: numeric
+    - name: deviceClassName
+      type:
+        scalar: string
     - name: devices
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSelector
     - name: poolName
+      type:
+        scalar: string
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceToleration
+          elementRelationship: atomic
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.ExcludedDevices
+  map:
+    fields:
+    - name: detail
+      type:
+        scalar: string
+    - name: devices
+      type:
+        scalar: numeric
+    - name: field
       type:
         scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.GpuPool
@@ -196,15 +392,45 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: devices
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceCounts
+    - name: excluded
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ExcludedDevices
+          elementRelationship: atomic
+    - name: models
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ModelCounts
+          elementRelationship: atomic
     - name: nodes
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.PoolNodeCounts
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: outOfScope
+      type:
+        scalar: numeric
     - name: resourcePools
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ResourcePoolCounts
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.ModelCounts
+  map:
+    fields:
+    - name: allocated
+      type:
+        scalar: numeric
+    - name: available
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: total
+      type:
+        scalar: numeric
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.NamespaceCounts
   map:
     fields:
@@ -276,25 +502,77 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.NodeSelectorRequirement
           elementRelationship: atomic
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.OpaqueDeviceConfig
+  map:
+    fields:
+    - name: driver
+      type:
+        scalar: string
+    - name: parameters
+      type:
+        map:
+          elementType:
+            scalar: untyped
+            list:
+              elementType:
+                namedType: __untyped_atomic_
+              elementRelationship: atomic
+            map:
+              elementType:
+                namedType: __untyped_deduced_
+              elementRelationship: separable
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.PoolDeviceClass
   map:
     fields:
+    - name: config
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ClassConfig
+          elementRelationship: atomic
+    - name: extendedResourceName
+      type:
+        scalar: string
     - name: name
       type:
         scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.PoolDevices
   map:
     fields:
+    - name: architectures
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: attributes
       type:
         list:
           elementType:
             namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.AttributeRequirement
           elementRelationship: atomic
+    - name: capacity
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.CapacityRequirement
+          elementRelationship: atomic
+    - name: cudaComputeCapability
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.VersionRange
+    - name: gpuDriverVersion
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.VersionRange
     - name: memory
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.QuantityRange
     - name: models
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: partitionProfiles
       type:
         list:
           elementType:
@@ -306,6 +584,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.RawSelector
           elementRelationship: atomic
+    - name: sharing
+      type:
+        namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceSharing
     - name: type
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceType
@@ -365,6 +646,17 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.TemplateUpdatePolicy
   scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.TolerationOperator
+  scalar: string
+- name: com.github.gpupool.gpupool-operator.api.v1alpha1.VersionRange
+  map:
+    fields:
+    - name: max
+      type:
+        scalar: string
+    - name: min
+      type:
+        scalar: string
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.WorkloadProfile
   map:
     fields:
@@ -393,6 +685,18 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.gpupool.gpupool-operator.api.v1alpha1.WorkloadProfileSpec
   map:
     fields:
+    - name: config
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ClaimConfig
+          elementRelationship: atomic
+    - name: constraints
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.DeviceConstraint
+          elementRelationship: atomic
     - name: namespaces
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.NamespaceSelector
@@ -422,6 +726,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: hazards
+      type:
+        list:
+          elementType:
+            namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.ReasonCount
+          elementRelationship: atomic
     - name: namespaces
       type:
         namedType: com.github.gpupool.gpupool-operator.api.v1alpha1.NamespaceCounts

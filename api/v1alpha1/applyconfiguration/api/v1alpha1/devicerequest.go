@@ -11,6 +11,10 @@ type DeviceRequestApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// exactly asks for devices of one source.
 	Exactly *ExactRequestApplyConfiguration `json:"exactly,omitempty"`
+	// firstAvailable asks for devices of the first of several sources that can be had. The order is a preference on each
+	// node; between nodes the scheduler weighs it against other things, so that a later alternative may win although an
+	// earlier one is free elsewhere.
+	FirstAvailable []AlternativeRequestApplyConfiguration `json:"firstAvailable,omitempty"`
 }
 
 // DeviceRequestApplyConfiguration constructs a declarative configuration of the DeviceRequest type for use with
@@ -32,5 +36,18 @@ func (b *DeviceRequestApplyConfiguration) WithName(value string) *DeviceRequestA
 // If called multiple times, the Exactly field is set to the value of the last call.
 func (b *DeviceRequestApplyConfiguration) WithExactly(value *ExactRequestApplyConfiguration) *DeviceRequestApplyConfiguration {
 	b.Exactly = value
+	return b
+}
+
+// WithFirstAvailable adds the given value to the FirstAvailable field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the FirstAvailable field.
+func (b *DeviceRequestApplyConfiguration) WithFirstAvailable(values ...*AlternativeRequestApplyConfiguration) *DeviceRequestApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithFirstAvailable")
+		}
+		b.FirstAvailable = append(b.FirstAvailable, *values[i])
+	}
 	return b
 }

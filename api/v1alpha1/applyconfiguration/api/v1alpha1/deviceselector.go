@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/gpupool/gpupool-operator/api/v1alpha1"
+)
+
 // DeviceSelectorApplyConfiguration represents a declarative configuration of the DeviceSelector type for use
 // with apply.
 //
@@ -13,12 +17,32 @@ type DeviceSelectorApplyConfiguration struct {
 	// models are product names as the driver publishes them, each exact or, ending in one "*", a prefix. A device matches
 	// if any entry does; a device that publishes no product name never matches. Unset means any model.
 	Models []string `json:"models,omitempty"`
+	// architectures are names of hardware generations as the driver publishes them, such as Hopper, each exact or, ending
+	// in one "*", a prefix. A device matches if any entry does; a device that publishes none never matches. Unset means
+	// any architecture.
+	Architectures []string `json:"architectures,omitempty"`
+	// partitionProfiles are names of partition shapes as the driver publishes them, such as 1g.10gb or cpx_nps4, each
+	// exact or, ending in one "*", a prefix. A device matches if any entry does; a device that publishes none never
+	// matches. Unset means any profile.
+	PartitionProfiles []string `json:"partitionProfiles,omitempty"`
 	// memory bounds the device memory that the driver publishes, both ends included. Cards publish a little less than
 	// their name says: an 80 GB card publishes 81559Mi, which is below 80Gi. A device that publishes no memory matches
 	// no bound. Unset means any size.
 	Memory *QuantityRangeApplyConfiguration `json:"memory,omitempty"`
+	// cudaComputeCapability bounds NVIDIA's CUDA compute capability, such as 8.0, both ends included. A device that
+	// publishes none matches no bound. Unset means any capability.
+	CUDAComputeCapability *VersionRangeApplyConfiguration `json:"cudaComputeCapability,omitempty"`
+	// gpuDriverVersion bounds the version of the GPU's kernel driver (not of the DRA driver), such as 550.127.08, both
+	// ends included. A device that publishes none matches no bound. Unset means any version.
+	GPUDriverVersion *VersionRangeApplyConfiguration `json:"gpuDriverVersion,omitempty"`
+	// sharing selects by whether claims take a device whole. Exclusive selects only devices that one claim takes whole,
+	// Shared only devices that several claims may take parts of (allowMultipleAllocations of the ResourceSlice). Unset
+	// means both.
+	Sharing *apiv1alpha1.DeviceSharing `json:"sharing,omitempty"`
 	// attributes are conditions on single DRA attributes, for what the other fields do not cover; all must hold.
 	Attributes []AttributeRequirementApplyConfiguration `json:"attributes,omitempty"`
+	// capacity are bounds on single DRA capacities of the whole device, for what memory does not cover; all must hold.
+	Capacity []CapacityRequirementApplyConfiguration `json:"capacity,omitempty"`
 	// selectors are raw DRA selectors, written as in a DeviceClass, and added unchanged after the generated ones. An
 	// expression that reads an attribute which some device of the driver does not publish makes the scheduler refuse
 	// every pod: guard it with has() or .?name.orValue().
@@ -41,11 +65,55 @@ func (b *DeviceSelectorApplyConfiguration) WithModels(values ...string) *DeviceS
 	return b
 }
 
+// WithArchitectures adds the given value to the Architectures field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Architectures field.
+func (b *DeviceSelectorApplyConfiguration) WithArchitectures(values ...string) *DeviceSelectorApplyConfiguration {
+	for i := range values {
+		b.Architectures = append(b.Architectures, values[i])
+	}
+	return b
+}
+
+// WithPartitionProfiles adds the given value to the PartitionProfiles field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PartitionProfiles field.
+func (b *DeviceSelectorApplyConfiguration) WithPartitionProfiles(values ...string) *DeviceSelectorApplyConfiguration {
+	for i := range values {
+		b.PartitionProfiles = append(b.PartitionProfiles, values[i])
+	}
+	return b
+}
+
 // WithMemory sets the Memory field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Memory field is set to the value of the last call.
 func (b *DeviceSelectorApplyConfiguration) WithMemory(value *QuantityRangeApplyConfiguration) *DeviceSelectorApplyConfiguration {
 	b.Memory = value
+	return b
+}
+
+// WithCUDAComputeCapability sets the CUDAComputeCapability field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CUDAComputeCapability field is set to the value of the last call.
+func (b *DeviceSelectorApplyConfiguration) WithCUDAComputeCapability(value *VersionRangeApplyConfiguration) *DeviceSelectorApplyConfiguration {
+	b.CUDAComputeCapability = value
+	return b
+}
+
+// WithGPUDriverVersion sets the GPUDriverVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GPUDriverVersion field is set to the value of the last call.
+func (b *DeviceSelectorApplyConfiguration) WithGPUDriverVersion(value *VersionRangeApplyConfiguration) *DeviceSelectorApplyConfiguration {
+	b.GPUDriverVersion = value
+	return b
+}
+
+// WithSharing sets the Sharing field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sharing field is set to the value of the last call.
+func (b *DeviceSelectorApplyConfiguration) WithSharing(value apiv1alpha1.DeviceSharing) *DeviceSelectorApplyConfiguration {
+	b.Sharing = &value
 	return b
 }
 
@@ -58,6 +126,19 @@ func (b *DeviceSelectorApplyConfiguration) WithAttributes(values ...*AttributeRe
 			panic("nil value passed to WithAttributes")
 		}
 		b.Attributes = append(b.Attributes, *values[i])
+	}
+	return b
+}
+
+// WithCapacity adds the given value to the Capacity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Capacity field.
+func (b *DeviceSelectorApplyConfiguration) WithCapacity(values ...*CapacityRequirementApplyConfiguration) *DeviceSelectorApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCapacity")
+		}
+		b.Capacity = append(b.Capacity, *values[i])
 	}
 	return b
 }

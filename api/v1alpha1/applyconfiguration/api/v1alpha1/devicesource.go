@@ -13,13 +13,22 @@ import (
 type DeviceSourceApplyConfiguration struct {
 	// poolName is the GpuPool to take from. A pool that does not exist yet is waited for, and reported as PoolNotFound.
 	PoolName *string `json:"poolName,omitempty"`
+	// deviceClassName is a DeviceClass that no pool stands for, of network cards, say. It need not exist yet.
+	DeviceClassName *string `json:"deviceClassName,omitempty"`
 	// allocationMode is ExactCount, which takes count devices, or All, which takes every matching device of a node and
 	// waits while any resource pool there is incomplete. Unset means ExactCount.
 	AllocationMode *apiv1alpha1.AllocationMode `json:"allocationMode,omitempty"`
 	// count is the number of devices; unset means 1. All devices of a claim are on one node.
 	Count *int32 `json:"count,omitempty"`
-	// devices narrows the source by further properties; unset means any device of it.
+	// devices narrows the source by further properties; unset means any device of it. With deviceClassName it may hold
+	// only selectors.
 	Devices *DeviceSelectorApplyConfiguration `json:"devices,omitempty"`
+	// capacityRequests is how much of a shared device the claim takes. A capacity that is not listed is taken by the
+	// driver's default, which for many drivers is all of it: see the hazard TakesWholeDevice. For a device that is not
+	// shared it is a lower bound. Unset means that the driver's defaults are taken.
+	CapacityRequests []CapacityRequestApplyConfiguration `json:"capacityRequests,omitempty"`
+	// tolerations are taints of devices that the request puts up with. Unset means none.
+	Tolerations []DeviceTolerationApplyConfiguration `json:"tolerations,omitempty"`
 }
 
 // DeviceSourceApplyConfiguration constructs a declarative configuration of the DeviceSource type for use with
@@ -33,6 +42,14 @@ func DeviceSource() *DeviceSourceApplyConfiguration {
 // If called multiple times, the PoolName field is set to the value of the last call.
 func (b *DeviceSourceApplyConfiguration) WithPoolName(value string) *DeviceSourceApplyConfiguration {
 	b.PoolName = &value
+	return b
+}
+
+// WithDeviceClassName sets the DeviceClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeviceClassName field is set to the value of the last call.
+func (b *DeviceSourceApplyConfiguration) WithDeviceClassName(value string) *DeviceSourceApplyConfiguration {
+	b.DeviceClassName = &value
 	return b
 }
 
@@ -57,5 +74,31 @@ func (b *DeviceSourceApplyConfiguration) WithCount(value int32) *DeviceSourceApp
 // If called multiple times, the Devices field is set to the value of the last call.
 func (b *DeviceSourceApplyConfiguration) WithDevices(value *DeviceSelectorApplyConfiguration) *DeviceSourceApplyConfiguration {
 	b.Devices = value
+	return b
+}
+
+// WithCapacityRequests adds the given value to the CapacityRequests field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CapacityRequests field.
+func (b *DeviceSourceApplyConfiguration) WithCapacityRequests(values ...*CapacityRequestApplyConfiguration) *DeviceSourceApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCapacityRequests")
+		}
+		b.CapacityRequests = append(b.CapacityRequests, *values[i])
+	}
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *DeviceSourceApplyConfiguration) WithTolerations(values ...*DeviceTolerationApplyConfiguration) *DeviceSourceApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.Tolerations = append(b.Tolerations, *values[i])
+	}
 	return b
 }

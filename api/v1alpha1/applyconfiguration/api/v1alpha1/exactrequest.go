@@ -12,6 +12,9 @@ import (
 // ExactRequest asks for devices of one source.
 type ExactRequestApplyConfiguration struct {
 	DeviceSourceApplyConfiguration `json:""`
+	// adminAccess set to true asks for access to devices that others may hold, for monitoring. It is published only in
+	// namespaces that carry the label resource.kubernetes.io/admin-access: "true". Unset means false.
+	AdminAccess *bool `json:"adminAccess,omitempty"`
 }
 
 // ExactRequestApplyConfiguration constructs a declarative configuration of the ExactRequest type for use with
@@ -25,6 +28,14 @@ func ExactRequest() *ExactRequestApplyConfiguration {
 // If called multiple times, the PoolName field is set to the value of the last call.
 func (b *ExactRequestApplyConfiguration) WithPoolName(value string) *ExactRequestApplyConfiguration {
 	b.DeviceSourceApplyConfiguration.PoolName = &value
+	return b
+}
+
+// WithDeviceClassName sets the DeviceClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeviceClassName field is set to the value of the last call.
+func (b *ExactRequestApplyConfiguration) WithDeviceClassName(value string) *ExactRequestApplyConfiguration {
+	b.DeviceSourceApplyConfiguration.DeviceClassName = &value
 	return b
 }
 
@@ -49,5 +60,39 @@ func (b *ExactRequestApplyConfiguration) WithCount(value int32) *ExactRequestApp
 // If called multiple times, the Devices field is set to the value of the last call.
 func (b *ExactRequestApplyConfiguration) WithDevices(value *DeviceSelectorApplyConfiguration) *ExactRequestApplyConfiguration {
 	b.DeviceSourceApplyConfiguration.Devices = value
+	return b
+}
+
+// WithCapacityRequests adds the given value to the CapacityRequests field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CapacityRequests field.
+func (b *ExactRequestApplyConfiguration) WithCapacityRequests(values ...*CapacityRequestApplyConfiguration) *ExactRequestApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCapacityRequests")
+		}
+		b.DeviceSourceApplyConfiguration.CapacityRequests = append(b.DeviceSourceApplyConfiguration.CapacityRequests, *values[i])
+	}
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *ExactRequestApplyConfiguration) WithTolerations(values ...*DeviceTolerationApplyConfiguration) *ExactRequestApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.DeviceSourceApplyConfiguration.Tolerations = append(b.DeviceSourceApplyConfiguration.Tolerations, *values[i])
+	}
+	return b
+}
+
+// WithAdminAccess sets the AdminAccess field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AdminAccess field is set to the value of the last call.
+func (b *ExactRequestApplyConfiguration) WithAdminAccess(value bool) *ExactRequestApplyConfiguration {
+	b.AdminAccess = &value
 	return b
 }

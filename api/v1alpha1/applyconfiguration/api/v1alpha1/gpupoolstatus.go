@@ -12,8 +12,8 @@ import (
 // GpuPoolStatus is what the pool is. Counts are over complete resource pools, as the scheduler's; a field that is not
 // known is unset, never zero.
 type GpuPoolStatusApplyConfiguration struct {
-	// conditions are Accepted, ClassPublished, DriverReady, InventoryComplete and Ready, and Reconciling or Stalled while
-	// true.
+	// conditions are Accepted, ClassPublished, DriverReady, InventoryComplete, DevicesFound and Ready, and Reconciling or
+	// Stalled while true.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the newest metadata.generation that the operator has judged.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -26,6 +26,15 @@ type GpuPoolStatusApplyConfiguration struct {
 	// devices counts the pool's devices on the selected nodes. Unset while unknown, and unset when not all of the pool's
 	// devices could be allocated at once on an idle fleet (overlapping partitions): then a sum of devices means nothing.
 	Devices *DeviceCountsApplyConfiguration `json:"devices,omitempty"`
+	// outOfScope is how many devices the DeviceClass matches on nodes that the pool does not select. Claims may get them
+	// all the same: a DeviceClass cannot select nodes.
+	OutOfScope *int32 `json:"outOfScope,omitempty"`
+	// models counts the devices by product name, the 16 most frequent ones; unset where devices is, and for a driver whose
+	// product names the operator does not know.
+	Models []ModelCountsApplyConfiguration `json:"models,omitempty"`
+	// excluded says which fields of spec.devices keep out how many of the driver's devices on the selected nodes, in the
+	// order in which they are tested. A device counts for the first field that keeps it out.
+	Excluded []ExcludedDevicesApplyConfiguration `json:"excluded,omitempty"`
 	// claims counts ResourceClaims that request the pool's DeviceClass.
 	Claims *ClaimCountsApplyConfiguration `json:"claims,omitempty"`
 }
@@ -86,6 +95,40 @@ func (b *GpuPoolStatusApplyConfiguration) WithResourcePools(value *ResourcePoolC
 // If called multiple times, the Devices field is set to the value of the last call.
 func (b *GpuPoolStatusApplyConfiguration) WithDevices(value *DeviceCountsApplyConfiguration) *GpuPoolStatusApplyConfiguration {
 	b.Devices = value
+	return b
+}
+
+// WithOutOfScope sets the OutOfScope field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OutOfScope field is set to the value of the last call.
+func (b *GpuPoolStatusApplyConfiguration) WithOutOfScope(value int32) *GpuPoolStatusApplyConfiguration {
+	b.OutOfScope = &value
+	return b
+}
+
+// WithModels adds the given value to the Models field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Models field.
+func (b *GpuPoolStatusApplyConfiguration) WithModels(values ...*ModelCountsApplyConfiguration) *GpuPoolStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithModels")
+		}
+		b.Models = append(b.Models, *values[i])
+	}
+	return b
+}
+
+// WithExcluded adds the given value to the Excluded field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Excluded field.
+func (b *GpuPoolStatusApplyConfiguration) WithExcluded(values ...*ExcludedDevicesApplyConfiguration) *GpuPoolStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithExcluded")
+		}
+		b.Excluded = append(b.Excluded, *values[i])
+	}
 	return b
 }
 

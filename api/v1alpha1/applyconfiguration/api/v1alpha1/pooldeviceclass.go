@@ -10,6 +10,14 @@ type PoolDeviceClassApplyConfiguration struct {
 	// name of the DeviceClass; unset means <pool>.gpupool.dev. It is immutable, set or unset: templates, quotas and
 	// implicit extended resources are built on it.
 	Name *string `json:"name,omitempty"`
+	// extendedResourceName lets pods ask for the pool's devices by plain resource limits, as with a device plugin. Only
+	// one DeviceClass of a cluster can have a name: the class that already holds it keeps it, and if none does the pool
+	// first by name; the other's class is written without it. Every class can be asked for as
+	// deviceclass.resource.kubernetes.io/<class> too, without setting anything. Unset means only that.
+	ExtendedResourceName *string `json:"extendedResourceName,omitempty"`
+	// config is put into the DeviceClass and reaches the drivers of every claim of the class. A change affects only claims
+	// that are allocated later.
+	Config []ClassConfigApplyConfiguration `json:"config,omitempty"`
 }
 
 // PoolDeviceClassApplyConfiguration constructs a declarative configuration of the PoolDeviceClass type for use with
@@ -23,5 +31,26 @@ func PoolDeviceClass() *PoolDeviceClassApplyConfiguration {
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *PoolDeviceClassApplyConfiguration) WithName(value string) *PoolDeviceClassApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithExtendedResourceName sets the ExtendedResourceName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExtendedResourceName field is set to the value of the last call.
+func (b *PoolDeviceClassApplyConfiguration) WithExtendedResourceName(value string) *PoolDeviceClassApplyConfiguration {
+	b.ExtendedResourceName = &value
+	return b
+}
+
+// WithConfig adds the given value to the Config field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Config field.
+func (b *PoolDeviceClassApplyConfiguration) WithConfig(values ...*ClassConfigApplyConfiguration) *PoolDeviceClassApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConfig")
+		}
+		b.Config = append(b.Config, *values[i])
+	}
 	return b
 }

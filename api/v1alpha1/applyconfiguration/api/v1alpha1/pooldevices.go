@@ -41,11 +41,55 @@ func (b *PoolDevicesApplyConfiguration) WithModels(values ...string) *PoolDevice
 	return b
 }
 
+// WithArchitectures adds the given value to the Architectures field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Architectures field.
+func (b *PoolDevicesApplyConfiguration) WithArchitectures(values ...string) *PoolDevicesApplyConfiguration {
+	for i := range values {
+		b.DeviceSelectorApplyConfiguration.Architectures = append(b.DeviceSelectorApplyConfiguration.Architectures, values[i])
+	}
+	return b
+}
+
+// WithPartitionProfiles adds the given value to the PartitionProfiles field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PartitionProfiles field.
+func (b *PoolDevicesApplyConfiguration) WithPartitionProfiles(values ...string) *PoolDevicesApplyConfiguration {
+	for i := range values {
+		b.DeviceSelectorApplyConfiguration.PartitionProfiles = append(b.DeviceSelectorApplyConfiguration.PartitionProfiles, values[i])
+	}
+	return b
+}
+
 // WithMemory sets the Memory field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Memory field is set to the value of the last call.
 func (b *PoolDevicesApplyConfiguration) WithMemory(value *QuantityRangeApplyConfiguration) *PoolDevicesApplyConfiguration {
 	b.DeviceSelectorApplyConfiguration.Memory = value
+	return b
+}
+
+// WithCUDAComputeCapability sets the CUDAComputeCapability field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CUDAComputeCapability field is set to the value of the last call.
+func (b *PoolDevicesApplyConfiguration) WithCUDAComputeCapability(value *VersionRangeApplyConfiguration) *PoolDevicesApplyConfiguration {
+	b.DeviceSelectorApplyConfiguration.CUDAComputeCapability = value
+	return b
+}
+
+// WithGPUDriverVersion sets the GPUDriverVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GPUDriverVersion field is set to the value of the last call.
+func (b *PoolDevicesApplyConfiguration) WithGPUDriverVersion(value *VersionRangeApplyConfiguration) *PoolDevicesApplyConfiguration {
+	b.DeviceSelectorApplyConfiguration.GPUDriverVersion = value
+	return b
+}
+
+// WithSharing sets the Sharing field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sharing field is set to the value of the last call.
+func (b *PoolDevicesApplyConfiguration) WithSharing(value apiv1alpha1.DeviceSharing) *PoolDevicesApplyConfiguration {
+	b.DeviceSelectorApplyConfiguration.Sharing = &value
 	return b
 }
 
@@ -58,6 +102,19 @@ func (b *PoolDevicesApplyConfiguration) WithAttributes(values ...*AttributeRequi
 			panic("nil value passed to WithAttributes")
 		}
 		b.DeviceSelectorApplyConfiguration.Attributes = append(b.DeviceSelectorApplyConfiguration.Attributes, *values[i])
+	}
+	return b
+}
+
+// WithCapacity adds the given value to the Capacity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Capacity field.
+func (b *PoolDevicesApplyConfiguration) WithCapacity(values ...*CapacityRequirementApplyConfiguration) *PoolDevicesApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCapacity")
+		}
+		b.DeviceSelectorApplyConfiguration.Capacity = append(b.DeviceSelectorApplyConfiguration.Capacity, *values[i])
 	}
 	return b
 }

@@ -16,8 +16,8 @@ type ProfileTemplateApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// updatePolicy says what happens when the profile changes, since Kubernetes makes the spec of a template immutable.
 	// Replace deletes the template and creates it anew at once, after the API server has accepted the new one in a dry
-	// run; claims that exist keep what they have, and pods that are created in between wait for the new one. Unset means
-	// Replace.
+	// run; claims that exist keep what they have, and pods that are created in between wait for the new one. OnDelete
+	// leaves the published template until somebody deletes it, and creates the new one then. Unset means Replace.
 	UpdatePolicy *apiv1alpha1.TemplateUpdatePolicy `json:"updatePolicy,omitempty"`
 }
 

@@ -14,6 +14,10 @@ type WorkloadProfileSpecApplyConfiguration struct {
 	// requests are the devices of one pod, as in a ResourceClaim and in the order given. The scheduler's allocator
 	// searches in that order. One claim holds at most 32 devices over all requests.
 	Requests []DeviceRequestApplyConfiguration `json:"requests,omitempty"`
+	// constraints relate the devices of requests to each other, as in a ResourceClaim; all must hold.
+	Constraints []DeviceConstraintApplyConfiguration `json:"constraints,omitempty"`
+	// config is passed to the drivers of the allocated devices.
+	Config []ClaimConfigApplyConfiguration `json:"config,omitempty"`
 	// suspend set to true stops every write and every deletion of child objects, while status goes on; what is published
 	// stays. Deletion of the profile is not suspended. Unset means false.
 	Suspend *bool `json:"suspend,omitempty"`
@@ -50,6 +54,32 @@ func (b *WorkloadProfileSpecApplyConfiguration) WithRequests(values ...*DeviceRe
 			panic("nil value passed to WithRequests")
 		}
 		b.Requests = append(b.Requests, *values[i])
+	}
+	return b
+}
+
+// WithConstraints adds the given value to the Constraints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Constraints field.
+func (b *WorkloadProfileSpecApplyConfiguration) WithConstraints(values ...*DeviceConstraintApplyConfiguration) *WorkloadProfileSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConstraints")
+		}
+		b.Constraints = append(b.Constraints, *values[i])
+	}
+	return b
+}
+
+// WithConfig adds the given value to the Config field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Config field.
+func (b *WorkloadProfileSpecApplyConfiguration) WithConfig(values ...*ClaimConfigApplyConfiguration) *WorkloadProfileSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConfig")
+		}
+		b.Config = append(b.Config, *values[i])
 	}
 	return b
 }

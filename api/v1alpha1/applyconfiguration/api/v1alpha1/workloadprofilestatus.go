@@ -22,6 +22,9 @@ type WorkloadProfileStatusApplyConfiguration struct {
 	// claims counts the ResourceClaims that were made from the profile's template, told by their label
 	// gpupool.dev/profile.
 	Claims *ClaimCountsApplyConfiguration `json:"claims,omitempty"`
+	// hazards are states that do what the spec says and probably not what is meant: TakesWholeDevice counts requests that
+	// name no amount of a capacity of which the driver's default takes all, so that nobody shares the device.
+	Hazards []ReasonCountApplyConfiguration `json:"hazards,omitempty"`
 }
 
 // WorkloadProfileStatusApplyConfiguration constructs a declarative configuration of the WorkloadProfileStatus type for use with
@@ -72,5 +75,18 @@ func (b *WorkloadProfileStatusApplyConfiguration) WithNamespaces(value *Namespac
 // If called multiple times, the Claims field is set to the value of the last call.
 func (b *WorkloadProfileStatusApplyConfiguration) WithClaims(value *ClaimCountsApplyConfiguration) *WorkloadProfileStatusApplyConfiguration {
 	b.Claims = value
+	return b
+}
+
+// WithHazards adds the given value to the Hazards field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Hazards field.
+func (b *WorkloadProfileStatusApplyConfiguration) WithHazards(values ...*ReasonCountApplyConfiguration) *WorkloadProfileStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHazards")
+		}
+		b.Hazards = append(b.Hazards, *values[i])
+	}
 	return b
 }

@@ -1,0 +1,86 @@
+package scenarios_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gpupool/gpupool-operator/controllers"
+	"github.com/gpupool/gpupool-operator/test/cluster"
+	"github.com/gpupool/gpupool-operator/test/install"
+)
+
+var (
+	suiteContext context.Context
+	running      *cluster.Cluster
+	k8s          client.Client // the cluster's administrator, without a cache
+)
+
+// soon is how long anything may take that the operator or Kubernetes has to do. It is a limit for broken code, not a
+// measure.
+const soon = 45 * time.Second
+
+func TestScenarios(t *testing.T) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "scenarios")
+}
+
+var _ = BeforeSuite(func() {
+	var cancel context.CancelFunc
+	suiteContext, cancel = context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	var err error
+	running, err = cluster.Start(suiteContext, cluster.Options{Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(running.Stop()).To(Succeed()) })
+
+	k8s, err = client.New(running.Config, client.Options{Scheme: scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
+	rights, err := running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
+	Expect(err).NotTo(HaveOccurred())
+	startOperator(rights)
+})
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	Expect(controllers.AddToScheme(s)).To(Succeed())
+	Expect(apiextensionsv1.AddToScheme(s)).To(Succeed())
+	return s
+}
+
+// startOperator runs the operator in this process until the end of the suite.
+func startOperator(rights *rest.Config) {
+	mgr, err := ctrl.NewManager(rights, ctrl.Options{
+		Scheme:  scheme(),
+		Cache:   controllers.CacheOptions(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  GinkgoLogr,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(controllers.Setup(suiteContext, mgr, clock.RealClock{})).To(Succeed())
+	ctx, cancel := context.WithCancel(suiteContext)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
+	})
+}
