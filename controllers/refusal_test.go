@@ -50,7 +50,7 @@ spec:
 			"InvalidSelector", "no bound on its cost",
 			`{selectors: [{cel: {expression: "has(device.attributes['gpu.nvidia.com'].productName) && device.attributes['gpu.nvidia.com'].productName.contains('H100')"}}]}`),
 		Entry("a property that the driver's catalogue entry lacks", "npu.example.com",
-			`{models: [X1]}`, "UnknownDeviceProperty", "select with devices.attributes instead",
+			`{models: [X1]}`, "UnknownDeviceProperty", "use devices.attributes instead",
 			`{attributes: [{name: model, operator: In, values: [X1]}]}`),
 	)
 

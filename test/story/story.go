@@ -73,7 +73,7 @@ func (t teller) pools(ctx context.Context) error {
 	}
 	if err := errors.Join(
 		t.pool(ctx, "h100", "16 total, 0 allocated, 16 available, 0 unavailable"),
-		t.pool(ctx, "nvidia-gpu", "24 total, 0 allocated, 24 available, 0 unavailable"),
+		t.pool(ctx, "nvidia-gpu", "25 total, 0 allocated, 25 available, 0 unavailable"),
 		t.pool(ctx, "mi300x", "8 total, 0 allocated, 8 available, 0 unavailable"),
 	); err != nil {
 		return err
@@ -313,8 +313,11 @@ func (t teller) pendingPod(ctx context.Context, namespace, app string) error {
 func until(ctx context.Context, state func(context.Context) error) error {
 	var lacks error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		lacks = state(ctx)
-		return lacks == nil, nil
+		err := state(ctx)
+		if ctx.Err() == nil { // out of patience in the middle of a request, the former answer tells more
+			lacks = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		return errors.Join(lacks, context.Cause(ctx))
