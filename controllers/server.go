@@ -16,12 +16,12 @@ import (
 	"github.com/gpupool/gpupool-operator/internal/selector"
 )
 
-// answerLasts is how long an answer of the API server about itself is believed. Its features change with its version and
-// settings only.
+// answerLasts is how long an answer of the API server about itself is believed. Its features change with its version
+// and settings only.
 const answerLasts = time.Hour
 
-// server knows what the API server can do. There is no API to read feature gates, so it is asked to accept, in a dry run,
-// an object that needs the feature: and only if a spec needs to know and no object in the cluster shows it.
+// server knows what the API server can do. There is no API to read feature gates, so it is asked to accept, in a dry
+// run, an object that needs the feature: and only if a spec needs to know and no object in the cluster shows it.
 type server struct {
 	writer *apply.Writer
 	clock  clock.PassiveClock

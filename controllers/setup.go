@@ -117,7 +117,8 @@ func (r *poolReconciler) setup(mgr manager.Manager, find mapper, changes *bell) 
 		Named("gpupool").
 		For(&v1alpha1.GpuPool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&resourcev1.DeviceClass{}, enqueue(find.poolsOfClass)).
-		Watches(&v1alpha1.GpuPool{}, enqueue(find.poolsOfSameName), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.GpuPool{}, enqueue(find.poolsOfSameName),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(changes.source(r.clock, func(ctx context.Context, change inventory.Change) []reconcile.Request {
 			return find.pools(ctx, func(pool *v1alpha1.GpuPool) bool {
 				return change.TouchesPool(pool.Spec.Driver.Name, plan.ClassName(pool))

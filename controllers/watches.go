@@ -29,8 +29,8 @@ type mapper struct {
 	cache client.Reader
 }
 
-// poolsOfClass are the pool that a DeviceClass was written for and the pools that want its name or its extended resource
-// name: one of them may be waiting for the name to become free.
+// poolsOfClass are the pool that a DeviceClass was written for and the pools that want its name or its extended
+// resource name: one of them may be waiting for the name to become free.
 func (m mapper) poolsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
 	extendedResourceName := ""
 	if class, ok := object.(*resourcev1.DeviceClass); ok && class.Spec.ExtendedResourceName != nil {

@@ -56,9 +56,10 @@ type standing struct {
 	retryAfter time.Duration
 }
 
-// standing says whether the last write already put this content there. The caller then looks at its result, of which the
-// server has dropped a part; or at an older copy: the one that the write replaced, or none although an object was created
-// a moment ago. The last may also mean that somebody has deleted the object since, so it must be looked at again.
+// standing says whether the last write already put this content there. The caller then looks at its result, of which
+// the server has dropped a part; or at an older copy: the one that the write replaced, or none although an object was
+// created a moment ago. The last may also mean that somebody has deleted the object since, so it must be looked at
+// again.
 func (c *contention) standing(ref Ref, want [sha256.Size]byte, base string, now time.Time) standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,8 +78,8 @@ type CapacityProperty struct {
 	Unless string `json:"unless,omitempty"`
 }
 
-// CardKeys are names of attributes that name a physical card. Devices of one resource pool that agree in any of them are
-// on the same card.
+// CardKeys are names of attributes that name a physical card. Devices of one resource pool that agree in any of them
+// are on the same card.
 type CardKeys struct {
 	// Self are attributes by which a card names itself.
 	Self []string `json:"self,omitempty"`

@@ -135,8 +135,8 @@ func (in *Inventory) PoolCounts(query PoolQuery) (PoolCounts, bool) {
 	return recountPool(world, query), true
 }
 
-// TakesWholeDevice says whether a ShareQuery would take shared devices whole. It returns false for known, and no answer,
-// until the inventory is synced.
+// TakesWholeDevice says whether a ShareQuery would take shared devices whole. It returns false for known, and no
+// answer, until the inventory is synced.
 func (in *Inventory) TakesWholeDevice(query ShareQuery) (takes, known bool) {
 	world, synced := in.world()
 	if !synced {

@@ -175,7 +175,8 @@ func (r *poolRecount) selects(device *Device, reach reach) bool {
 	return verdict.Matches && inScope
 }
 
-// addDevice counts a selected device. What is allocated is allocated, even if it is also tainted or out of reach by now.
+// addDevice counts a selected device. What is allocated is allocated, even if it is also tainted or out of reach by
+// now.
 func (r *poolRecount) addDevice(pool *resourcePool, device *Device, reach reach, blocks blocks) {
 	state := ModelCounts{Total: 1}
 	if classes := r.holders[deviceID{pool.name, device.Name}]; len(classes) > 0 {
@@ -191,7 +192,8 @@ func (r *poolRecount) addDevice(pool *resourcePool, device *Device, reach reach,
 	if r.query.Model == "" {
 		return
 	}
-	if model, found := device.attribute(r.query.Driver, r.query.Model); found && model.form == formString && model.text != "" {
+	model, found := device.attribute(r.query.Driver, r.query.Model)
+	if found && model.form == formString && model.text != "" {
 		sum := r.models[model.text]
 		sum.Total += state.Total
 		sum.Allocated += state.Allocated

@@ -330,8 +330,10 @@ func TestExcludedAndModels(t *testing.T) {
 					Total: 7, Allocated: 1, Available: 5, Unavailable: 1, UnavailableReasons: map[UnavailableReason]int{Tainted: 1},
 				},
 				Models: []ModelCounts{
-					{Name: "A2", Total: 1, Available: 1}, {Name: "H100", Total: 3, Allocated: 1, Available: 1},
-					{Name: "T4", Total: 1, Available: 1}, {Name: "fails", Total: 1, Available: 1},
+					{Name: "A2", Total: 1, Available: 1},
+					{Name: "H100", Total: 3, Allocated: 1, Available: 1},
+					{Name: "T4", Total: 1, Available: 1},
+					{Name: "fails", Total: 1, Available: 1},
 				},
 				OutOfScope: 2,
 				Claims:     ClaimCounts{Allocated: 1},

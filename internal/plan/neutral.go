@@ -35,22 +35,22 @@ func (n *neutralRules) add(field, expression string, reading reading) {
 	n.rules = append(n.rules, rule{field: field, expression: expression, reading: reading})
 }
 
-// wants says whether there is a rule to make of a field that is set, and refuses one that the driver's entry lacks.
-func (n *neutralRules) wants(field string, set, known bool, instead, example string) bool {
-	if n.refused != nil || !set {
-		return false
+// refuse refuses a field that the driver's entry lacks, unless another one is refused already.
+func (n *neutralRules) refuse(field, instead, example string) {
+	if n.refused != nil {
+		return
 	}
-	if !known {
-		n.refused = finding(v1alpha1.ReasonUnknownDeviceProperty,
-			"%s.%s: the operator does not know how driver %q publishes it, if at all; use devices.%s instead, for example %s",
-			n.path, field, n.driver, instead, example)
-	}
-	return known
+	n.refused = finding(v1alpha1.ReasonUnknownDeviceProperty,
+		"%s.%s: the operator does not know how driver %q publishes it, if at all; use devices.%s instead, for example %s",
+		n.path, field, n.driver, instead, example)
 }
 
 func (n *neutralRules) text(field string, patterns []string, property *catalog.StringProperty) {
-	const example = "{name: model, operator: In, values: [...]}"
-	if !n.wants(field, len(patterns) > 0, property != nil, "attributes", example) {
+	if len(patterns) == 0 {
+		return
+	}
+	if property == nil {
+		n.refuse(field, "attributes", "{name: model, operator: In, values: [...]}")
 		return
 	}
 	name := selector.ParseName(property.Attribute, n.driver)
@@ -66,7 +66,11 @@ func (n *neutralRules) text(field string, patterns []string, property *catalog.S
 }
 
 func (n *neutralRules) memory(bounds *v1alpha1.QuantityRange, property *catalog.CapacityProperty) {
-	if !n.wants("memory", bounds != nil, property != nil, "capacity", "{name: memory, min: 16Gi}") {
+	if bounds == nil {
+		return
+	}
+	if property == nil {
+		n.refuse("memory", "capacity", "{name: memory, min: 16Gi}")
 		return
 	}
 	read := quantityReading{min: bounds.Min, max: bounds.Max}
@@ -83,8 +87,11 @@ func (n *neutralRules) memory(bounds *v1alpha1.QuantityRange, property *catalog.
 }
 
 func (n *neutralRules) version(field string, bounds *v1alpha1.VersionRange, property *catalog.VersionProperty) {
-	const example = "{name: driverVersion, type: Version, operator: AtLeast, values: [...]}"
-	if !n.wants(field, bounds != nil, property != nil, "attributes", example) {
+	if bounds == nil {
+		return
+	}
+	if property == nil {
+		n.refuse(field, "attributes", "{name: driverVersion, type: Version, operator: AtLeast, values: [...]}")
 		return
 	}
 	read := versionReading{name: selector.ParseName(property.Attribute, n.driver), since: property.Since}
@@ -93,7 +100,9 @@ func (n *neutralRules) version(field string, bounds *v1alpha1.VersionRange, prop
 		read.max, err = optionalVersion(bounds.Max)
 	}
 	if err != nil {
-		n.refused = finding(v1alpha1.ReasonInvalidSelector, "%s.%s: %v", n.path, field, err)
+		if n.refused == nil {
+			n.refused = finding(v1alpha1.ReasonInvalidSelector, "%s.%s: %v", n.path, field, err)
+		}
 		return
 	}
 	n.add(field, selector.VersionBetween(read.name, read.min, read.max), read)

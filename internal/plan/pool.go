@@ -34,8 +34,8 @@ type Pool struct {
 	ClassName string
 	// Refused is why the spec cannot be served; then Class and Query are nil.
 	Refused *Finding
-	// WithoutName is why the class is wanted without the extended resource name that the spec asks for; nil if it is wanted
-	// as the spec says.
+	// WithoutName is why the class is wanted without the extended resource name that the spec asks for; nil if it is
+	// wanted as the spec says.
 	WithoutName *Finding
 	// Class is the DeviceClass that is wanted.
 	Class *resourceac.DeviceClassApplyConfiguration

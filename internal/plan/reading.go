@@ -93,17 +93,16 @@ func compareVersions(a, b string) int {
 	left, leftErr := version.ParseGeneric(a)
 	right, rightErr := version.ParseGeneric(b)
 	if leftErr != nil || rightErr != nil {
-		return cmp.Or(cmp.Compare(boolRank(leftErr == nil), boolRank(rightErr == nil)), strings.Compare(a, b))
+		switch {
+		case leftErr == nil:
+			return 1
+		case rightErr == nil:
+			return -1
+		}
+		return strings.Compare(a, b)
 	}
 	order, _ := left.Compare(right.String())
 	return order
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // quantityReading reads the first of several capacities, and has bounds.

@@ -55,7 +55,8 @@ type rule struct {
 func (s selection) compileAll(
 	path string, rules []rule, devices *v1alpha1.DeviceSelector,
 ) (criteria, *Finding) {
-	for _, generate := range []func(string, *v1alpha1.DeviceSelector) ([]rule, *Finding){s.neutral, s.attributes, s.capacity} {
+	generators := []func(string, *v1alpha1.DeviceSelector) ([]rule, *Finding){s.neutral, s.attributes, s.capacity}
+	for _, generate := range generators {
 		generated, refused := generate(path, devices)
 		if refused != nil {
 			return nil, refused

@@ -192,8 +192,8 @@ func bindAttribute(name Name, celType, test string) string {
 		member("device.attributes", name), celType, test)
 }
 
-// member reads a name from one of the maps of a device as an optional value. A name that CEL would not read as one after
-// a dot stands in index form, where it is a string.
+// member reads a name from one of the maps of a device as an optional value. A name that CEL would not read as one
+// after a dot stands in index form, where it is a string.
 func member(outer string, name Name) string {
 	if reserved[name.ID] || !identifier.MatchString(name.ID) {
 		return fmt.Sprintf("%s[%s][?%s]", outer, quote(name.Domain), quote(name.ID))

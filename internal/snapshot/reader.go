@@ -108,8 +108,8 @@ func (r Reader) PoolsOf(ctx context.Context, profile *v1alpha1.WorkloadProfile) 
 	return pools, nil
 }
 
-// ExtendedResources are all DeviceClasses that hold an extended resource name, and the facts about all GpuPools that want
-// one, by name.
+// ExtendedResources are all DeviceClasses that hold an extended resource name, and the facts about all GpuPools that
+// want one, by name.
 func (r Reader) ExtendedResources(ctx context.Context) ([]plan.ClassFacts, map[string]plan.PoolFacts, error) {
 	classes, pools := &resourcev1.DeviceClassList{}, &v1alpha1.GpuPoolList{}
 	if err := r.Cache.List(ctx, classes, client.UnsafeDisableDeepCopy); err != nil {

@@ -103,8 +103,8 @@ func (in ProfileInputs) templatesPublished(failures []v1alpha1.ReasonCount) verd
 	}
 	reason := failures[0].Reason
 	if reason == v1alpha1.ReasonOutOfDate && len(failures) == 1 {
-		return isTrue(published, reason, fmt.Sprintf("ResourceClaimTemplate %q is older than the spec in a selected namespace; "+
-			"delete it there to have it made anew (updatePolicy is OnDelete)", in.Plan.TemplateName))
+		return isTrue(published, reason, fmt.Sprintf("ResourceClaimTemplate %q is older than the spec in a selected "+
+			"namespace; delete it there to have it made anew (updatePolicy is OnDelete)", in.Plan.TemplateName))
 	}
 	v := isFalse(published, reason, templateMessage(reason, in.Plan.TemplateName))
 	// While any namespace may still heal by itself, waiting is worth it.

@@ -1,7 +1,6 @@
 package features
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -61,7 +61,7 @@ spec:
 	t.Run("every device is exclusive there, and needs no selector", func(t *testing.T) {
 		e.eventually(t, &v1alpha1.GpuPool{}, "exclusive", v1alpha1.ConditionReady, "True/Ready")
 		class := &resourcev1.DeviceClass{}
-		if err := e.client.Get(e.ctx, client.ObjectKey{Name: "exclusive.gpupool.dev"}, class); err != nil || len(class.Spec.Selectors) != 1 {
+		if err := e.client.Get(t.Context(), client.ObjectKey{Name: "exclusive.gpupool.dev"}, class); err != nil || len(class.Spec.Selectors) != 1 {
 			t.Errorf("got %+v, %v; want one selector", class.Spec, err)
 		}
 	})
@@ -75,7 +75,7 @@ spec:
 		e.eventually(t, &v1alpha1.WorkloadProfile{}, "quarter", v1alpha1.ConditionTemplatesPublished, "False/FeatureUnavailable")
 		e.eventually(t, &v1alpha1.WorkloadProfile{}, "quarter", v1alpha1.ConditionStalled, "True/FeatureUnavailable")
 		template := &resourcev1.ResourceClaimTemplate{}
-		if err := e.client.Get(e.ctx, client.ObjectKey{Namespace: "serving", Name: "quarter"}, template); !apierrors.IsNotFound(err) {
+		if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: "serving", Name: "quarter"}, template); !apierrors.IsNotFound(err) {
 			t.Errorf("got %+v, %v; want no template", template.Spec, err)
 		}
 	})
@@ -90,15 +90,14 @@ spec:
 
 // environment is an operator on a server with settings of its own.
 type environment struct {
-	ctx    context.Context
 	client client.Client
 	writes operator.Recorder
 }
 
 func start(t *testing.T, gates map[string]bool) *environment {
 	t.Helper()
-	e := &environment{ctx: t.Context()}
-	running, err := cluster.Start(e.ctx, cluster.Options{Log: os.Stderr, Components: []cluster.Component{}, FeatureGates: gates})
+	e := &environment{}
+	running, err := cluster.Start(t.Context(), cluster.Options{Log: os.Stderr, Components: []cluster.Component{}, FeatureGates: gates})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +115,14 @@ func start(t *testing.T, gates map[string]bool) *environment {
 	if e.client, err = client.New(running.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if err := install.Operator(e.ctx, e.client); err != nil {
+	if err := install.Operator(t.Context(), e.client); err != nil {
 		t.Fatal(err)
 	}
-	rights, err := running.ServiceAccountConfig(e.ctx, install.Namespace, install.ServiceAccount)
+	rights, err := running.ServiceAccountConfig(t.Context(), install.Namespace, install.ServiceAccount)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop, err := operator.Start(e.ctx, rights, &e.writes, logr.Discard())
+	stop, err := operator.Start(t.Context(), rights, &e.writes, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func start(t *testing.T, gates map[string]bool) *environment {
 
 func (e *environment) apply(t *testing.T, text string) {
 	t.Helper()
-	if err := install.YAML(e.ctx, e.client, []byte(text)); err != nil {
+	if err := install.YAML(t.Context(), e.client, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,7 +146,7 @@ func (e *environment) eventually(t *testing.T, object client.Object, name, condi
 	t.Helper()
 	var got *metav1.Condition
 	for begun := time.Now(); time.Since(begun) < patience; <-time.After(50 * time.Millisecond) {
-		if err := e.client.Get(e.ctx, client.ObjectKey{Name: name}, object); err != nil {
+		if err := e.client.Get(t.Context(), client.ObjectKey{Name: name}, object); err != nil {
 			t.Fatal(err)
 		}
 		var conditions []metav1.Condition

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -103,6 +104,8 @@ func (r *Recorder) allow(request *http.Request) bool {
 	return true
 }
 
+// roundTripper is a function that is an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
+// RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
