@@ -23,6 +23,12 @@ UNIT_FLAGS ?= -race
 SUITE_FLAGS ?= -race -count=1 -p=1 -timeout=45m
 SUITES := /(controllers|test)(/|$$)
 
+# FUZZ_TIME is how long `make fuzz` tries each test.
+FUZZ_TIME ?= 1m
+
+# OLDEST_KUBERNETES is the oldest minor version that the operator supports.
+OLDEST_KUBERNETES := 1.34
+
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 LINTER := $(GO) tool -modfile=hack/tools/lint/go.mod golangci-lint-kube-api-linter
 
@@ -101,6 +107,16 @@ test-suites: ## Run the tests that need a cluster; the first run builds its prog
 
 .PHONY: test
 test: test-unit test-suites ## Run all tests.
+
+.PHONY: fuzz
+fuzz: ## Fuzz the making of selectors, FUZZ_TIME (1m) for each test.
+	@$(GO) test ./internal/selector -run '^$$' -fuzz '^FuzzStringMatches$$' -fuzztime $(FUZZ_TIME)
+	@$(GO) test ./internal/plan -run '^$$' -fuzz '^FuzzSelection$$' -fuzztime $(FUZZ_TIME)
+
+.PHONY: matrix-api
+matrix-api: ## Prove that the oldest supported API server accepts all that we send, and write docs/matrix-api.md.
+	@$(GO) run ./test/cluster/localkube --build-only --kubernetes $(OLDEST_KUBERNETES)
+	@MATRIX_KUBERNETES=$(OLDEST_KUBERNETES) MATRIX_REPORT=$(CURDIR)/docs/matrix-api.md $(GO) test $(SUITE_FLAGS) ./test/matrix
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date and committed or staged, and that all linters pass.
