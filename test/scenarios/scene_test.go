@@ -14,6 +14,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
@@ -156,6 +157,24 @@ func (s *scene) applyYAML(text string, args ...any) {
 	for _, object := range objects {
 		s.objects = append(s.objects, object)
 	}
+}
+
+// delete deletes an object, and waits until it is gone.
+func (s *scene) delete(object client.Object) {
+	GinkgoHelper()
+	Expect(k8s.Delete(suiteContext, object)).To(Succeed())
+	Eventually(existence(object)).Should(beNotFound())
+}
+
+// existence is the error of reading an object, for Eventually.
+func existence(object client.Object) func() error {
+	return func() error { return k8s.Get(suiteContext, client.ObjectKeyFromObject(object), object) }
+}
+
+// patch changes an object by a JSON merge patch.
+func patch(object client.Object, text string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(suiteContext, object, client.RawPatch(types.MergePatchType, []byte(text)))).To(Succeed())
 }
 
 // clear removes what the spec has made: pods while their drivers can still let them go, then the rest. It waits for all

@@ -10,16 +10,14 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/install"
+	"github.com/gpupool/gpupool-operator/test/operator"
 )
 
 var (
@@ -56,7 +54,9 @@ var _ = BeforeSuite(func() {
 	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
 	rights, err := running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
 	Expect(err).NotTo(HaveOccurred())
-	startOperator(rights)
+	stop, err := operator.Start(suiteContext, rights, &operator.Recorder{}, GinkgoLogr)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(stop()).To(Succeed()) })
 })
 
 func scheme() *runtime.Scheme {
@@ -64,23 +64,4 @@ func scheme() *runtime.Scheme {
 	Expect(controllers.AddToScheme(s)).To(Succeed())
 	Expect(apiextensionsv1.AddToScheme(s)).To(Succeed())
 	return s
-}
-
-// startOperator runs the operator in this process until the end of the suite.
-func startOperator(rights *rest.Config) {
-	mgr, err := ctrl.NewManager(rights, ctrl.Options{
-		Scheme:  scheme(),
-		Cache:   controllers.CacheOptions(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Logger:  GinkgoLogr,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(controllers.Setup(suiteContext, mgr, clock.RealClock{})).To(Succeed())
-	ctx, cancel := context.WithCancel(suiteContext)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() {
-		cancel()
-		Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
-	})
 }

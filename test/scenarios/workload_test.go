@@ -3,6 +3,7 @@ package scenarios_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -89,8 +90,7 @@ func (s *scene) run(n int, namespace string, wishes ...wish) []*corev1.Pod {
 	return pods
 }
 
-// refuse makes a pod and waits until the scheduler has found no place for it. What the pod asks for must be known to the
-// scheduler before, by a pod that runs, for the verdict to be the last.
+// refuse makes a pod and waits until the scheduler has found no devices for it.
 func (s *scene) refuse(namespace string, wishes ...wish) []*corev1.Pod {
 	GinkgoHelper()
 	pods := s.create(1, namespace, wishes...)
@@ -109,7 +109,7 @@ func (s *scene) end(pods ...*corev1.Pod) {
 	}
 }
 
-// state is how many pods run, and how many the scheduler has found no place for.
+// state is how many pods run, and for how many the scheduler has found no devices.
 type state struct{ running, waiting int }
 
 func states(pods []*corev1.Pod) func() (state, error) {
@@ -130,9 +130,12 @@ func states(pods []*corev1.Pod) func() (state, error) {
 	}
 }
 
+// unschedulable says whether the scheduler knew all that the pod asks for, and found no devices on some node. That a class
+// or claim does not exist is another message, and may be true for a moment only.
 func unschedulable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable &&
+			strings.Contains(c.Message, "cannot allocate all claims")
 	})
 }
 
@@ -146,8 +149,8 @@ func nodesOf(pods []*corev1.Pod) []string {
 	return nodes
 }
 
-// allocation is what a pod that runs has got: the results of all its claims.
-func allocation(pod *corev1.Pod) []resourcev1.DeviceRequestAllocationResult {
+// claimsOf are the claims of a pod that runs, all of them allocated.
+func claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	GinkgoHelper()
 	Expect(k8s.Get(suiteContext, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
 	var names []string
@@ -162,14 +165,36 @@ func allocation(pod *corev1.Pod) []resourcev1.DeviceRequestAllocationResult {
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
 		names = append(names, extended.ResourceClaimName)
 	}
-	var results []resourcev1.DeviceRequestAllocationResult
+	var claims []*resourcev1.ResourceClaim
 	for _, name := range names {
 		claim := &resourcev1.ResourceClaim{}
 		Expect(k8s.Get(suiteContext, client.ObjectKey{Namespace: pod.Namespace, Name: name}, claim)).To(Succeed())
 		Expect(claim.Status.Allocation).NotTo(BeNil(), "claim %s", name)
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// allocation is what a pod that runs has got.
+func allocation(pod *corev1.Pod) []resourcev1.DeviceRequestAllocationResult {
+	GinkgoHelper()
+	var results []resourcev1.DeviceRequestAllocationResult
+	for _, claim := range claimsOf(pod) {
 		results = append(results, claim.Status.Allocation.Devices.Results...)
 	}
 	return results
+}
+
+// parametersOf are the parameters that the drivers of a pod's devices are given.
+func parametersOf(pod *corev1.Pod) []string {
+	GinkgoHelper()
+	var parameters []string
+	for _, claim := range claimsOf(pod) {
+		for _, config := range claim.Status.Allocation.Devices.Config {
+			parameters = append(parameters, string(config.Opaque.Parameters.Raw))
+		}
+	}
+	return parameters
 }
 
 // devicesOf are the devices of pods that run as request=device, sorted.
