@@ -74,7 +74,8 @@ func (s *scene) add(machines ...machine) {
 		for name, shape := range m.publishes {
 			s.driver(name).publishes(m.name, shape)
 		}
-		Expect(running.AddNodes(suiteContext, cluster.Node{Name: m.name, Labels: m.labels, Allocatable: m.allocatable})).To(Succeed())
+		node := cluster.Node{Name: m.name, Labels: m.labels, Allocatable: m.allocatable}
+		Expect(running.AddNodes(suiteContext, node)).To(Succeed())
 		s.nodes = append(s.nodes, m.name)
 	}
 	for _, m := range machines {
@@ -156,6 +157,23 @@ func (s *scene) applyYAML(text string, args ...any) {
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range objects {
 		s.objects = append(s.objects, object)
+	}
+}
+
+// install creates what somebody else has installed.
+func (s *scene) install(object client.Object) {
+	GinkgoHelper()
+	Expect(k8s.Create(suiteContext, object)).To(Succeed())
+	s.objects = append(s.objects, object)
+}
+
+// deviceClass is a class for all devices of a driver, as the vendors' charts install them.
+func deviceClass(name, driver string) *resourcev1.DeviceClass {
+	return &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
+		}}},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +54,8 @@ func limit(name corev1.ResourceName, amount string) wish {
 func containers(n int) wish {
 	return func(spec *corev1.PodSpec) {
 		for i := 1; i < n; i++ {
-			spec.Containers = append(spec.Containers, corev1.Container{Name: fmt.Sprintf("main-%d", i), Image: "example.com/main"})
+			spec.Containers = append(spec.Containers,
+				corev1.Container{Name: fmt.Sprintf("main-%d", i), Image: "example.com/main"})
 		}
 	}
 }
@@ -63,18 +65,24 @@ func onNodes(label, value string) wish {
 	return func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{label: value} }
 }
 
+// newPod is a pod that is not created yet.
+func newPod(namespace string, wishes ...wish) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
+	}
+	for _, wish := range wishes {
+		wish(&pod.Spec)
+	}
+	return pod
+}
+
 // create makes n equal pods.
 func (s *scene) create(n int, namespace string, wishes ...wish) []*corev1.Pod {
 	GinkgoHelper()
 	var made []*corev1.Pod
 	for range n {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
-		}
-		for _, wish := range wishes {
-			wish(&pod.Spec)
-		}
+		pod := newPod(namespace, wishes...)
 		Expect(k8s.Create(suiteContext, pod)).To(Succeed())
 		made = append(made, pod)
 	}
@@ -105,21 +113,22 @@ func (s *scene) end(pods ...*corev1.Pod) {
 		Expect(k8s.Delete(suiteContext, pod, client.GracePeriodSeconds(0))).To(Succeed())
 	}
 	for _, pod := range pods {
-		Eventually(func() error { return k8s.Get(suiteContext, client.ObjectKeyFromObject(pod), &corev1.Pod{}) }).Should(beNotFound())
+		Eventually(existence(pod)).Should(beNotFound())
 	}
 }
 
-// state is how many pods run, and for how many the scheduler has found no devices.
+// state is how many pods run, and for how many the scheduler has found no devices. Pods that are gone do not count.
 type state struct{ running, waiting int }
 
 func states(pods []*corev1.Pod) func() (state, error) {
 	return func() (state, error) {
 		var found state
 		for _, pod := range pods {
-			if err := k8s.Get(suiteContext, client.ObjectKeyFromObject(pod), pod); err != nil {
-				return found, err
-			}
+			err := k8s.Get(suiteContext, client.ObjectKeyFromObject(pod), pod)
 			switch {
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				return found, err
 			case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 				found.running++
 			case unschedulable(pod):
@@ -130,8 +139,8 @@ func states(pods []*corev1.Pod) func() (state, error) {
 	}
 }
 
-// unschedulable says whether the scheduler knew all that the pod asks for, and found no devices on some node. That a class
-// or claim does not exist is another message, and may be true for a moment only.
+// unschedulable says whether the scheduler knew all that the pod asks for, and found no devices on some node. That a
+// class or claim does not exist is another message, and may be true for a moment only.
 func unschedulable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable &&
