@@ -100,7 +100,7 @@ func list(names []string) string {
 }
 
 // startServer starts etcd and an API server.
-func startServer(t *testing.T, gates map[string]bool) (client.Client, string) {
+func startServer(t *testing.T, gates map[string]bool) (c client.Client, gitVersion string) {
 	t.Helper()
 	running, err := cluster.Start(t.Context(), cluster.Options{
 		Log: os.Stderr, Kubernetes: os.Getenv(versionVariable), Components: []cluster.Component{}, FeatureGates: gates,
@@ -119,7 +119,7 @@ func startServer(t *testing.T, gates map[string]bool) (client.Client, string) {
 			t.Fatal(err)
 		}
 	}
-	c, err := client.New(running.Config, client.Options{Scheme: scheme})
+	c, err = client.New(running.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
