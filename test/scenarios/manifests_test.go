@@ -1,7 +1,9 @@
 package scenarios_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -9,12 +11,28 @@ import (
 
 var _ = Describe("docs/scenarios", func() {
 	It("holds no manifest without a scenario", func() {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		Expect(proven).To(ConsistOf(manifests()))
+	})
+
+	It("has every manifest in its table", func() {
+		table, err := os.ReadFile(filepath.Join(folder, "README.md"))
 		Expect(err).NotTo(HaveOccurred())
-		var manifests []string
-		for _, file := range files {
-			manifests = append(manifests, filepath.Base(file))
+		var linked []string
+		for _, link := range regexp.MustCompile(`]\(([^)/]+\.yaml)\)`).FindAllStringSubmatch(string(table), -1) {
+			linked = append(linked, link[1])
 		}
-		Expect(proven).To(ConsistOf(manifests))
+		Expect(linked).To(ConsistOf(manifests()))
 	})
 })
+
+// manifests are the names of all files with scenarios.
+func manifests() []string {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, file := range files {
+		names = append(names, filepath.Base(file))
+	}
+	return names
+}

@@ -280,7 +280,7 @@ spec: {driver: {name: gpu.intel.com}}
 	s.apply("passthrough-intel.yaml")
 	Eventually(pool("vm-any-name")).Should(haveCondition("Accepted=False/DeviceClassNameRequired"))
 	Eventually(pool("vm-flex")).Should(haveCondition("ClassPublished=False/NameTaken"))
-	s.delete(chart)
+	Expect(k8s.Delete(suiteContext, chart)).To(Succeed())
 	Eventually(pool("vm-flex")).Should(haveDevices(devices{total: 2, available: 1, unavailable: 1}))
 	Eventually(profile("vm-flex-1")).Should(bePublished(1))
 

@@ -27,8 +27,8 @@ var (
 )
 
 // soon is how long anything may take that the operator or Kubernetes has to do. It is a limit for broken code, not a
-// measure.
-const soon = 45 * time.Second
+// measure; the garbage collector alone may need 40 seconds to learn of a new kind.
+const soon = 90 * time.Second
 
 func TestScenarios(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
