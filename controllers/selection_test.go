@@ -67,6 +67,29 @@ var _ = Describe("A selection", func() {
 			v1alpha1.ModelCounts{Name: "NVIDIA H100 80GB HBM3", Total: ptr.To(int32(8)), Allocated: ptr.To(int32(0)), Available: ptr.To(int32(8))})))
 	})
 
+	It("passes over a device that lacks what it reads, and stops nobody for it", func() {
+		nodes, _ := newNodes(1, "gpu.nvidia.com", "nvidia-odd")
+		pool := applyPool(`
+  driver: {name: gpu.nvidia.com}
+  nodes: {selectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [%s]}]}]}
+  devices: {models: ["NVIDIA A100*"]}
+`, nodes)
+		Eventually(readPool(pool)).Should(And(
+			haveDevices(1, 0, 1, 0),
+			HaveField("Status.Excluded", ContainElement(And(
+				HaveField("Field", "devices.type"), HaveField("Devices", BeEquivalentTo(1)),
+			))),
+		))
+		profile := applyProfile(`
+  requests: [{name: gpu, exactly: {poolName: %s}}]
+`, pool)
+		namespace := newNamespace(map[string]string{"profile": profile})
+		Eventually(read(templateIn(namespace, profile))).ShouldNot(BeNil())
+		pod := newPod(namespace, profile)
+		Eventually(read(pod)).Should(HaveField("Status.Phase", corev1.PodRunning))
+		Eventually(readPool(pool)).Should(haveDevices(1, 1, 0, 0))
+	})
+
 	It("of shared devices gives parts of them, and warns of a request that takes all", func() {
 		nodes, _ := newNodes(1, "hami-core-gpu.project-hami.io", "hami-nvidia")
 		pool := applyPool(`
