@@ -27,12 +27,12 @@ type server struct {
 	clock  clock.PassiveClock
 
 	mu    sync.Mutex
-	known bool
 	facts plan.ServerFacts
-	asked time.Time
+	asked time.Time // zero before the first answer
 }
 
-// facts are what a spec that selects devices by how they are shared needs to know.
+// ask returns what a spec that selects devices by how they are shared needs to know. A class among have that does so
+// is the answer.
 func (s *server) ask(ctx context.Context, have []client.Object) (plan.ServerFacts, error) {
 	for _, object := range have {
 		if class, ok := object.(*resourcev1.DeviceClass); ok && asksForSharing(class.Spec.Selectors) {
@@ -41,7 +41,7 @@ func (s *server) ask(ctx context.Context, have []client.Object) (plan.ServerFact
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known && s.clock.Since(s.asked) < answerLasts {
+	if !s.asked.IsZero() && s.clock.Since(s.asked) < answerLasts {
 		return s.facts, nil
 	}
 	expression := resourceac.CELDeviceSelector().WithExpression(selector.Shared())
@@ -50,7 +50,7 @@ func (s *server) ask(ctx context.Context, have []client.Object) (plan.ServerFact
 	if err != nil {
 		return plan.ServerFacts{}, fmt.Errorf("asking the API server for shared devices: %w", err)
 	}
-	s.known, s.facts, s.asked = true, plan.ServerFacts{SharedDevices: accepts}, s.clock.Now()
+	s.facts, s.asked = plan.ServerFacts{SharedDevices: accepts}, s.clock.Now()
 	return s.facts, nil
 }
 

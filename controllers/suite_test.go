@@ -12,16 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/fakedriver"
 	"github.com/gpupool/gpupool-operator/test/install"
@@ -66,10 +63,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(running.Stop()).To(Succeed()) })
 
-	k8s, err = client.New(running.Config, client.Options{Scheme: scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
-	rights, err = running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
+	k8s, rights, err = install.Into(suiteContext, running)
 	Expect(err).NotTo(HaveOccurred())
 
 	requests = &operator.Recorder{}
@@ -83,13 +77,6 @@ var sharedOperator operatorProcess
 type operatorProcess struct{ stop func() }
 
 func (o *operatorProcess) start() { o.stop = startOperator(rights, requests) }
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	Expect(controllers.AddToScheme(s)).To(Succeed())
-	Expect(apiextensionsv1.AddToScheme(s)).To(Succeed())
-	return s
-}
 
 // startOperator runs the operator in this process and returns what stops it.
 func startOperator(rights *rest.Config, writes *operator.Recorder) (stop func()) {

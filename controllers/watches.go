@@ -46,11 +46,15 @@ func (m mapper) poolsOfClass(ctx context.Context, object client.Object) []reconc
 // poolsOfSameName are the pools that want the same extended resource name as a pool.
 func (m mapper) poolsOfSameName(ctx context.Context, object client.Object) []reconcile.Request {
 	changed, ok := object.(*v1alpha1.GpuPool)
-	if !ok || plan.FactsOf(changed).ExtendedResourceName == "" {
+	if !ok {
+		return nil
+	}
+	name := plan.FactsOf(changed).ExtendedResourceName
+	if name == "" {
 		return nil
 	}
 	return m.pools(ctx, func(pool *v1alpha1.GpuPool) bool {
-		return plan.FactsOf(pool).ExtendedResourceName == plan.FactsOf(changed).ExtendedResourceName
+		return plan.FactsOf(pool).ExtendedResourceName == name
 	})
 }
 

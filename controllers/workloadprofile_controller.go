@@ -65,7 +65,7 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		Profile:   profile,
 		Plan:      wanted,
 		Templates: published.templates(wanted.TemplateName, wanted.Selected),
-		TakeWhole: r.takeWhole(wanted.Sources),
+		TakeWhole: r.takeWhole(wanted.Shares),
 		Claims:    r.claims(profile.Name),
 		Now:       r.clock.Now(),
 	}), published)
@@ -120,14 +120,11 @@ func (r *profileReconciler) claims(profile string) *inventory.ClaimCounts {
 	return nil
 }
 
-// takeWhole is how many sources take shared devices whole.
-func (r *profileReconciler) takeWhole(sources []plan.Source) int {
+// takeWhole is how many requests and alternatives take shared devices whole.
+func (r *profileReconciler) takeWhole(shares []inventory.ShareQuery) int {
 	count := 0
-	for _, source := range sources {
-		if source.Shares == nil {
-			continue
-		}
-		if takes, known := r.inventory.TakesWholeDevice(*source.Shares); known && takes {
+	for _, query := range shares {
+		if takes, known := r.inventory.TakesWholeDevice(query); known && takes {
 			count++
 		}
 	}

@@ -25,16 +25,26 @@ func TemplateName(profile *v1alpha1.WorkloadProfile) string {
 // PoolNames are the GpuPools that a profile takes devices from, each once, sorted.
 func PoolNames(profile *v1alpha1.WorkloadProfile) []string {
 	var names []string
-	for _, request := range profile.Spec.Requests {
-		if request.Exactly != nil && request.Exactly.PoolName != "" {
-			names = append(names, request.Exactly.PoolName)
-		}
-		for _, alternative := range request.FirstAvailable {
-			if alternative.PoolName != "" {
-				names = append(names, alternative.PoolName)
-			}
+	for _, source := range sourcesOf(profile) {
+		if source.PoolName != "" {
+			names = append(names, source.PoolName)
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// sourcesOf are what the requests of a profile and their alternatives take devices from.
+func sourcesOf(profile *v1alpha1.WorkloadProfile) []*v1alpha1.DeviceSource {
+	var sources []*v1alpha1.DeviceSource
+	for i := range profile.Spec.Requests {
+		request := &profile.Spec.Requests[i]
+		if request.Exactly != nil {
+			sources = append(sources, &request.Exactly.DeviceSource)
+		}
+		for j := range request.FirstAvailable {
+			sources = append(sources, &request.FirstAvailable[j].DeviceSource)
+		}
+	}
+	return sources
 }

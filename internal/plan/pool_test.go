@@ -136,7 +136,7 @@ func TestTemplateTooLarge(t *testing.T) {
 	in := objects.profileInputs(t)
 	in.Compiler = selector.NewCompiler(1)
 	got := plan.ForProfile(in)
-	if got.Refused == nil || got.Refused.Reason != v1alpha1.ReasonTemplateTooLarge || got.Template != nil || got.Sources != nil {
+	if got.Refused == nil || got.Refused.Reason != v1alpha1.ReasonTemplateTooLarge || got.Template != nil || got.Shares != nil {
 		t.Errorf("got %+v, want it refused as too large", got.Refused)
 	}
 }

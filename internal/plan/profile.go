@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
 	"github.com/gpupool/gpupool-operator/internal/catalog"
+	"github.com/gpupool/gpupool-operator/internal/inventory"
 	"github.com/gpupool/gpupool-operator/internal/selector"
 )
 
@@ -51,8 +52,8 @@ type Profile struct {
 	Template *resourceac.ResourceClaimTemplateApplyConfiguration
 	// KeepOld is whether a published template that differs stays until somebody deletes it.
 	KeepOld bool
-	// Sources are what the requests take, with the path of each.
-	Sources []Source
+	// Shares ask of each request and alternative on a pool whether it takes shared devices whole.
+	Shares []inventory.ShareQuery
 }
 
 // ForProfile decides what is wanted for a WorkloadProfile.
@@ -71,14 +72,12 @@ func ForProfile(in ProfileInputs) Profile {
 	if asksAdminAccess(spec.Requests) {
 		wanted.Selected, wanted.NotAllowed = splitAdminAccess(wanted.Selected, in.Namespaces)
 	}
-	if wanted.Refused = in.render(&wanted); wanted.Refused != nil {
-		wanted.Sources = nil
-	}
+	wanted.Refused = in.render(&wanted)
 	return wanted
 }
 
 func (in ProfileInputs) render(wanted *Profile) *Finding {
-	claim, sources, refused := in.claim()
+	claim, shares, refused := in.claim()
 	if refused != nil {
 		return refused
 	}
@@ -100,22 +99,22 @@ func (in ProfileInputs) render(wanted *Profile) *Finding {
 			"spec: the rendered ResourceClaimTemplate has %d bytes, and at most %d are stored; shorten config and selectors",
 			len(content), maxTemplateBytes)
 	}
-	wanted.Template, wanted.Sources = template, sources
+	wanted.Template, wanted.Shares = template, shares
 	return nil
 }
 
 // claim renders what each pod gets. Every field that the API server would default is said, and requests keep the order
 // of the profile, in which the scheduler's allocator searches.
-func (in ProfileInputs) claim() (*resourceac.DeviceClaimApplyConfiguration, []Source, *Finding) {
+func (in ProfileInputs) claim() (*resourceac.DeviceClaimApplyConfiguration, []inventory.ShareQuery, *Finding) {
 	claim := resourceac.DeviceClaim()
-	var sources []Source
+	var shares []inventory.ShareQuery
 	for i, request := range in.Profile.Spec.Requests {
 		rendered, taken, refused := in.request(fmt.Sprintf("spec.requests[%d]", i), request)
 		if refused != nil {
 			return nil, nil, refused
 		}
 		claim.WithRequests(rendered)
-		sources = append(sources, taken...)
+		shares = append(shares, taken...)
 	}
 	for _, c := range in.Profile.Spec.Constraints {
 		constraint := resourceac.DeviceConstraint().WithRequests(c.Requests...)
@@ -135,7 +134,7 @@ func (in ProfileInputs) claim() (*resourceac.DeviceClaimApplyConfiguration, []So
 		claim.WithConfig(resourceac.DeviceClaimConfiguration().
 			WithRequests(in.configRequests(config.Requests)...).WithOpaque(opaque))
 	}
-	return claim, sources, nil
+	return claim, shares, nil
 }
 
 // configRequests names each alternative of a request that has any. The scheduler hands configuration on under the names

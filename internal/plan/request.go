@@ -11,37 +11,29 @@ import (
 	"github.com/gpupool/gpupool-operator/internal/inventory"
 )
 
-// Source is what one request, or one alternative of it, takes devices from.
-type Source struct {
-	// Path is where it stands in the spec.
-	Path string
-	// Shares asks whether it takes shared devices whole; nil for a class that no pool stands for.
-	Shares *inventory.ShareQuery
-}
-
-// request renders a request, with one source for it or for each of its alternatives.
+// request renders a request, with the question of shared devices for it or for each of its alternatives.
 func (in ProfileInputs) request(
 	path string, request v1alpha1.DeviceRequest,
-) (*resourceac.DeviceRequestApplyConfiguration, []Source, *Finding) {
+) (*resourceac.DeviceRequestApplyConfiguration, []inventory.ShareQuery, *Finding) {
 	rendered := resourceac.DeviceRequest().WithName(request.Name)
 	if exactly := request.Exactly; exactly != nil {
-		exact, source, refused := in.source(path+".exactly", &exactly.DeviceSource)
+		exact, shares, refused := in.source(path+".exactly", &exactly.DeviceSource)
 		if refused != nil {
 			return nil, nil, refused
 		}
 		if exactly.AdminAccess != nil && *exactly.AdminAccess {
 			exact.WithAdminAccess(true)
 		}
-		return rendered.WithExactly(exact), []Source{source}, nil
+		return rendered.WithExactly(exact), shares, nil
 	}
-	var sources []Source
+	var shares []inventory.ShareQuery
 	for i := range request.FirstAvailable {
 		alternative := &request.FirstAvailable[i]
-		exact, source, refused := in.source(fmt.Sprintf("%s.firstAvailable[%d]", path, i), &alternative.DeviceSource)
+		exact, taken, refused := in.source(fmt.Sprintf("%s.firstAvailable[%d]", path, i), &alternative.DeviceSource)
 		if refused != nil {
 			return nil, nil, refused
 		}
-		sources = append(sources, source)
+		shares = append(shares, taken...)
 		rendered.WithFirstAvailable(&resourceac.DeviceSubRequestApplyConfiguration{
 			Name:            &alternative.Name,
 			DeviceClassName: exact.DeviceClassName,
@@ -52,23 +44,21 @@ func (in ProfileInputs) request(
 			Capacity:        exact.Capacity,
 		})
 	}
-	return rendered, sources, nil
+	return rendered, shares, nil
 }
 
-// source renders what a request takes and from where.
+// source renders what a request takes and from where. A class that no pool stands for leaves no question.
 func (in ProfileInputs) source(
 	path string, from *v1alpha1.DeviceSource,
-) (*resourceac.ExactDeviceRequestApplyConfiguration, Source, *Finding) {
-	source := Source{Path: path}
+) (*resourceac.ExactDeviceRequestApplyConfiguration, []inventory.ShareQuery, *Finding) {
 	narrowing, className, refused := in.origin(path, from)
 	if refused != nil {
-		return nil, source, refused
+		return nil, nil, refused
 	}
 	narrowed, refused := narrowing.forRequest(path+".devices", from.Devices)
 	if refused != nil {
-		return nil, source, refused
+		return nil, nil, refused
 	}
-	source.Shares = in.shares(narrowing, from, narrowed)
 	exact := resourceac.ExactDeviceRequest().
 		WithDeviceClassName(className).
 		WithSelectors(narrowed.selectors()...)
@@ -87,7 +77,7 @@ func (in ProfileInputs) source(
 		}
 		exact.WithCapacity(resourceac.CapacityRequirements().WithRequests(amounts))
 	}
-	return exact, source, nil
+	return exact, in.shares(narrowing, from, narrowed), nil
 }
 
 // origin is the class that a source names, by its pool or directly, and who translates what narrows it. A class that no
@@ -124,7 +114,7 @@ func (in ProfileInputs) pool(path, name string) (PoolFacts, *Finding) {
 
 // shares asks the inventory about the devices that the pool and the narrowing leave. A pool that is refused itself has
 // other troubles.
-func (in ProfileInputs) shares(s selection, from *v1alpha1.DeviceSource, narrowed criteria) *inventory.ShareQuery {
+func (in ProfileInputs) shares(s selection, from *v1alpha1.DeviceSource, narrowed criteria) []inventory.ShareQuery {
 	if from.PoolName == "" {
 		return nil
 	}
@@ -132,11 +122,11 @@ func (in ProfileInputs) shares(s selection, from *v1alpha1.DeviceSource, narrowe
 	if refused != nil {
 		return nil
 	}
-	query := &inventory.ShareQuery{Driver: s.driver, Devices: ofPool, Narrowing: narrowed}
+	query := inventory.ShareQuery{Driver: s.driver, Devices: ofPool, Narrowing: narrowed}
 	for _, c := range from.CapacityRequests {
 		query.Requested = append(query.Requested, c.Name)
 	}
-	return query
+	return []inventory.ShareQuery{query}
 }
 
 // toleration says all fields that the API server would default.

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/gpupool/gpupool-operator/api/v1alpha1"
+import (
+	"slices"
+
+	"github.com/gpupool/gpupool-operator/api/v1alpha1"
+)
 
 // PoolAsksForSharing says whether a pool selects devices by how they are shared, which depends on the server.
 func PoolAsksForSharing(pool *v1alpha1.GpuPool) bool {
@@ -14,17 +18,9 @@ func ProfileAsksForSharing(profile *v1alpha1.WorkloadProfile, pools map[string]P
 			return true
 		}
 	}
-	for _, request := range profile.Spec.Requests {
-		if request.Exactly != nil && asksForSharing(request.Exactly.Devices) {
-			return true
-		}
-		for _, alternative := range request.FirstAvailable {
-			if asksForSharing(alternative.Devices) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(sourcesOf(profile), func(source *v1alpha1.DeviceSource) bool {
+		return asksForSharing(source.Devices)
+	})
 }
 
 func (p PoolFacts) asksForSharing() bool {

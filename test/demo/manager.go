@@ -10,12 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/install"
@@ -31,18 +28,7 @@ type managerProcess struct {
 // startManager installs the operator's manifests, builds the manager and runs it with the rights that config/rbac gives
 // it and no others.
 func startManager(ctx context.Context, local *cluster.Cluster) (*managerProcess, error) {
-	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	administrator, err := client.New(local.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	if err := install.Operator(ctx, administrator); err != nil {
-		return nil, err
-	}
-	rights, err := local.ServiceAccountConfig(ctx, install.Namespace, install.ServiceAccount)
+	_, rights, err := install.Into(ctx, local)
 	if err != nil {
 		return nil, err
 	}

@@ -13,16 +13,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
-	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/internal/apply"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/install"
@@ -53,12 +50,12 @@ func TestFanOut(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c := newClient(t, running.Config)
-	if err := install.Operator(ctx, c); err != nil {
+	c, rights, err := install.Into(ctx, running)
+	if err != nil {
 		t.Fatal(err)
 	}
 	names := makeNamespaces(ctx, t, c)
-	writes := startOperator(ctx, t, running)
+	writes := startOperator(ctx, t, rights)
 	applyYAML(ctx, t, c, "apiVersion: gpupool.dev/v1alpha1\nkind: GpuPool\nmetadata: {name: h100}\nspec: {driver: {name: gpu.nvidia.com}}\n")
 
 	publish(ctx, t, c, "first")
@@ -80,21 +77,6 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-func newClient(t *testing.T, config *rest.Config) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{controllers.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func makeNamespaces(ctx context.Context, t *testing.T, c client.Client) []string {
 	t.Helper()
 	names := make([]string, namespaces)
@@ -109,12 +91,8 @@ func makeNamespaces(ctx context.Context, t *testing.T, c client.Client) []string
 }
 
 // startOperator runs the operator under its own rights.
-func startOperator(ctx context.Context, t *testing.T, running *cluster.Cluster) *operator.Recorder {
+func startOperator(ctx context.Context, t *testing.T, rights *rest.Config) *operator.Recorder {
 	t.Helper()
-	rights, err := running.ServiceAccountConfig(ctx, install.Namespace, install.ServiceAccount)
-	if err != nil {
-		t.Fatal(err)
-	}
 	writes := &operator.Recorder{}
 	stop, err := operator.Start(ctx, rights, writes, logr.Discard())
 	if err != nil {

@@ -9,18 +9,14 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
-	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/install"
 	"github.com/gpupool/gpupool-operator/test/operator"
@@ -106,22 +102,11 @@ func start(t *testing.T, gates map[string]bool) *environment {
 			t.Error(err)
 		}
 	})
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{controllers.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if e.client, err = client.New(running.Config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
-	if err := install.Operator(t.Context(), e.client); err != nil {
-		t.Fatal(err)
-	}
-	rights, err := running.ServiceAccountConfig(t.Context(), install.Namespace, install.ServiceAccount)
+	administrator, rights, err := install.Into(t.Context(), running)
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.client = administrator
 	stop, err := operator.Start(t.Context(), rights, &e.writes, logr.Discard())
 	if err != nil {
 		t.Fatal(err)

@@ -13,16 +13,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpupool/gpupool-operator/api/v1alpha1"
+	"github.com/gpupool/gpupool-operator/test/cluster"
 )
 
 // Namespace and ServiceAccount are whose rights the manager has.
@@ -38,6 +45,25 @@ const (
 
 // fieldManager is whose the manifests are.
 const fieldManager = "install"
+
+// Into applies the operator's manifests to a running cluster. It returns a client with the rights of the cluster's
+// administrator, without a cache, and the rights of the operator.
+func Into(ctx context.Context, running *cluster.Cluster) (administrator client.Client, rights *rest.Config, err error) {
+	scheme := runtime.NewScheme()
+	err = errors.Join(corev1.AddToScheme(scheme), resourcev1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, nil, err
+	}
+	if administrator, err = client.New(running.Config, client.Options{Scheme: scheme}); err != nil {
+		return nil, nil, fmt.Errorf("making a client: %w", err)
+	}
+	if err := Operator(ctx, administrator); err != nil {
+		return nil, nil, err
+	}
+	rights, err = running.ServiceAccountConfig(ctx, Namespace, ServiceAccount)
+	return administrator, rights, err
+}
 
 // Operator applies the custom resource definitions, the namespace and the rights of the operator, and waits until both
 // kinds are served.
@@ -64,7 +90,7 @@ func Operator(ctx context.Context, c client.Client) error {
 
 // Root is the folder that the operator's source stands in.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
+	_, file, _, _ := goruntime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 

@@ -9,10 +9,7 @@ import (
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpupool/gpupool-operator/api/v1alpha1"
@@ -76,9 +73,6 @@ func checkServer(t *testing.T, report *strings.Builder, gates map[string]bool, m
 	} else {
 		fmt.Fprintf(report, "features on that are off in some supported version\n\n")
 	}
-	if err := install.Operator(t.Context(), c); err != nil {
-		t.Fatalf("the operator's CustomResourceDefinitions and rights: %v", err)
-	}
 	samples := apply(t, c, "config/samples", "*_*.yaml", nil)
 	scenarios := apply(t, c, "docs/scenarios", "*.yaml", nil)
 	plans := apply(t, c, "internal/plan/testdata", "*/*.golden.yaml", mayRefuse)
@@ -99,7 +93,7 @@ func list(names []string) string {
 	return fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", "))
 }
 
-// startServer starts etcd and an API server.
+// startServer starts etcd and an API server, with what the operator brings.
 func startServer(t *testing.T, gates map[string]bool) (c client.Client, gitVersion string) {
 	t.Helper()
 	running, err := cluster.Start(t.Context(), cluster.Options{
@@ -113,15 +107,9 @@ func startServer(t *testing.T, gates map[string]bool) (c client.Client, gitVersi
 			t.Error(err)
 		}
 	})
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err = client.New(running.Config, client.Options{Scheme: scheme})
+	c, _, err = install.Into(t.Context(), running)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("the operator's CustomResourceDefinitions and rights: %v", err)
 	}
 	version, err := discovery.NewDiscoveryClientForConfigOrDie(running.Config).ServerVersion()
 	if err != nil {

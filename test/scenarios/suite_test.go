@@ -8,13 +8,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gpupool/gpupool-operator/controllers"
 	"github.com/gpupool/gpupool-operator/test/cluster"
 	"github.com/gpupool/gpupool-operator/test/install"
 	"github.com/gpupool/gpupool-operator/test/operator"
@@ -44,24 +42,15 @@ var _ = BeforeSuite(func() {
 	var cancel context.CancelFunc
 	suiteContext, cancel = context.WithCancel(context.Background())
 	DeferCleanup(cancel)
+	var rights *rest.Config
 	var err error
 	running, err = cluster.Start(suiteContext, cluster.Options{Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(running.Stop()).To(Succeed()) })
 
-	k8s, err = client.New(running.Config, client.Options{Scheme: scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(install.Operator(suiteContext, k8s)).To(Succeed())
-	rights, err := running.ServiceAccountConfig(suiteContext, install.Namespace, install.ServiceAccount)
+	k8s, rights, err = install.Into(suiteContext, running)
 	Expect(err).NotTo(HaveOccurred())
 	stop, err := operator.Start(suiteContext, rights, &operator.Recorder{}, GinkgoLogr)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(stop()).To(Succeed()) })
 })
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	Expect(controllers.AddToScheme(s)).To(Succeed())
-	Expect(apiextensionsv1.AddToScheme(s)).To(Succeed())
-	return s
-}
